@@ -1,0 +1,63 @@
+/**
+ * Holdfast: a durable actor runtime for chat bots. This entry is pure and loads in plain Node; the one
+ * that needs the Workers runtime is `holdfast/cloudflare`.
+ *
+ * @module
+ */
+export type { AnyChannel, Capabilities, Channel } from "./channels/channel.ts";
+export type { Button, Content, ContentObject, MediaContent } from "./channels/content.ts";
+export {
+  ConfigError,
+  DeliveryError,
+  type ErrorKind,
+  FlowTimeoutError,
+  HoldfastError,
+  MediaUnavailableError,
+  OutsideSessionWindowError,
+  PayloadTooLargeError,
+  RateLimitedError,
+  RecipientUnreachableError,
+  RetryTurn,
+  SendDeferredError,
+  TurnAbortedError,
+  TurnEndedError,
+  UnsupportedContentError,
+} from "./channels/errors.ts";
+export type {
+  Address,
+  ChatInfo,
+  DeliveryStatus,
+  InboundEvent,
+  MediaRef,
+  Sender,
+} from "./channels/events.ts";
+export { telegram } from "./channels/telegram/index.ts";
+export { formatAddress, parseAddress } from "./objects/names.ts";
+export type { Duration } from "./time/duration.ts";
+export { Bot, type BotOptions } from "./turns/Bot.ts";
+export type { AmbiguousEvent, DeadEvent, ErrorEvent } from "./turns/BotRuntime.ts";
+export type { ChatClient, Client, DurabilityClient } from "./turns/Client.ts";
+export type { Context, Handler, Next } from "./turns/Context.ts";
+export {
+  AUDIO,
+  DIRECT,
+  FILE,
+  GROUP,
+  IMAGE,
+  LOCATION,
+  type Matcher,
+  MENTION,
+  TEXT,
+  VIDEO,
+} from "./turns/matchers.ts";
+export type { DurabilityOptions, InboxOptions, OutboxOptions } from "./turns/options.ts";
+export { type Action, Router, type StandardSchema } from "./turns/Router.ts";
+export type {
+  BatchResult,
+  EnqueueOptions,
+  OutgoingSend,
+  Receipt,
+  SendOptions,
+  SendResult,
+  SentEvent,
+} from "./turns/sends.ts";

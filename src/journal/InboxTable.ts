@@ -1,0 +1,184 @@
+/** Typed access to the inbox. @module */
+import type { Sql, SqlRow, SqlValue } from "../host/Host.ts";
+import { enforceInbox, type InboxRow, type InboxState } from "./records.ts";
+import type { Schema } from "./schema.ts";
+
+/** What an insert needs; the rest has defaults. */
+export interface NewEvent {
+  seq: number;
+  id: string;
+  semantic: string | null;
+  kind: string;
+  payload: string;
+  receivedAt: number;
+  /** Set when the event is claimed in the commit that admits it. */
+  claim: string | null;
+  /** A record that is dead on arrival, and whether a listener has to be told. */
+  dead?: string;
+  owed?: number;
+}
+
+/** Which records `list` returns. `failed` are turns that are done with an error. */
+export type InboxFilter = InboxState | "failed";
+
+const COLUMNS =
+  "seq, id, semantic, kind, state, claim, runs, stalled, progress, due_at, flags, received_at, finished_at, error, payload, owed, open";
+
+/** The inbox of one chat. */
+export class InboxTable {
+  readonly #sql: Sql;
+  readonly #schema: Schema;
+
+  constructor(sql: Sql, schema: Schema) {
+    this.#sql = sql;
+    this.#schema = schema;
+  }
+
+  /** Inserts unless either key is known. Returns whether it was new. */
+  insert(event: NewEvent): boolean {
+    if (event.semantic !== null) this.#schema.need("semantic");
+    if (event.dead !== undefined) this.#schema.need("trouble");
+    const dead = event.dead !== undefined;
+    const state: InboxState = dead ? "dead" : event.claim === null ? "pending" : "processing";
+    return (
+      this.#sql.run(
+        `INSERT INTO inbox (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, 0, 0, NULL, 0, ?, ?, ?, ?, ?, ?)
+         ON CONFLICT DO NOTHING`,
+        event.seq,
+        event.id,
+        event.semantic,
+        event.kind,
+        state,
+        event.claim,
+        event.claim === null ? 0 : 1,
+        event.receivedAt,
+        dead ? event.receivedAt : null,
+        event.dead ?? null,
+        event.payload,
+        event.owed ?? 0,
+        dead && !event.owed ? 0 : 1,
+      ) > 0
+    );
+  }
+
+  /** One record by its number. */
+  get(seq: number): InboxRow | undefined {
+    return this.#sql.all<InboxRow & SqlRow>(`SELECT ${COLUMNS} FROM inbox WHERE seq = ?`, seq)[0];
+  }
+
+  /** One record by its delivery key. */
+  byId(id: string): InboxRow | undefined {
+    return this.#sql.all<InboxRow & SqlRow>(`SELECT ${COLUMNS} FROM inbox WHERE id = ?`, id)[0];
+  }
+
+  /** Open records in order of arrival, from `after` (exclusive). */
+  open(after: number, limit: number): InboxRow[] {
+    return this.#sql.all<InboxRow & SqlRow>(
+      `SELECT ${COLUMNS} FROM inbox WHERE open = 1 AND seq > ? ORDER BY seq LIMIT ?`,
+      after,
+      limit,
+    );
+  }
+
+  /** Whether anything is open. */
+  anyOpen(): boolean {
+    return this.#sql.all(`SELECT 1 AS x FROM inbox WHERE open = 1 LIMIT 1`).length > 0;
+  }
+
+  /** How many records are open, counted up to `cap`. */
+  countOpen(cap: number): number {
+    const rows = this.#sql.all<{ n: number }>(
+      `SELECT count(*) AS n FROM (SELECT 1 FROM inbox WHERE open = 1 LIMIT ?)`,
+      cap,
+    );
+    return rows[0]?.n ?? 0;
+  }
+
+  /** The highest number ever given, or 0. */
+  lastSeq(): number {
+    return (
+      this.#sql.all<{ seq: number }>(`SELECT seq FROM inbox ORDER BY seq DESC LIMIT 1`)[0]?.seq ?? 0
+    );
+  }
+
+  /** Records in order, oldest first, from `after` (exclusive). */
+  range(after: number, limit: number): InboxRow[] {
+    return this.#sql.all<InboxRow & SqlRow>(
+      `SELECT ${COLUMNS} FROM inbox WHERE seq > ? ORDER BY seq LIMIT ?`,
+      after,
+      limit,
+    );
+  }
+
+  /** Records that match a filter, newest first, below `before` (exclusive). */
+  list(filter: InboxFilter | undefined, before: number, limit: number): InboxRow[] {
+    const page = `seq < ? ORDER BY seq DESC LIMIT ?`;
+    if (filter === undefined)
+      return this.#page(`SELECT ${COLUMNS} FROM inbox WHERE ${page}`, before, limit);
+    if (filter === "pending" || filter === "processing") {
+      return this.#page(
+        `SELECT ${COLUMNS} FROM inbox WHERE open = 1 AND state = '${filter}' AND ${page}`,
+        before,
+        limit,
+      );
+    }
+    if (filter === "done") {
+      return this.#page(
+        `SELECT ${COLUMNS} FROM inbox WHERE state = 'done' AND error IS NULL AND ${page}`,
+        before,
+        limit,
+      );
+    }
+    if (!this.#schema.has("trouble")) return [];
+    const state = filter === "failed" ? "done" : "dead";
+    return this.#page(
+      `SELECT ${COLUMNS} FROM inbox WHERE error IS NOT NULL AND state = '${state}' AND ${page}`,
+      before,
+      limit,
+    );
+  }
+
+  /** Moves a record to a state, by the transition table, and keeps `row` in step. */
+  move(row: InboxRow, to: InboxState, patch: Partial<InboxRow> = {}): void {
+    enforceInbox(row.state, to);
+    this.update(row, { ...patch, state: to });
+  }
+
+  /**
+   * Moves a record only if `claim` still owns it: what a run that lost its claim would write, it must
+   * not write. Returns whether it did.
+   */
+  moveIfClaimed(row: InboxRow, claim: string, to: InboxState, patch: Partial<InboxRow>): boolean {
+    enforceInbox("processing", to);
+    return this.#write(row, { ...patch, state: to }, ` AND claim = ? AND state = 'processing'`, [
+      claim,
+    ]);
+  }
+
+  /** Changes columns of a record, and keeps `row` in step. */
+  update(row: InboxRow, patch: Partial<InboxRow>): void {
+    this.#write(row, patch, "", []);
+  }
+
+  /** Deletes a record. */
+  delete(seq: number): void {
+    this.#sql.run(`DELETE FROM inbox WHERE seq = ?`, seq);
+  }
+
+  #write(row: InboxRow, patch: Partial<InboxRow>, guard: string, params: SqlValue[]): boolean {
+    if (patch.error !== undefined && patch.error !== null) this.#schema.need("trouble");
+    const names = Object.keys(patch) as (keyof InboxRow)[];
+    const changed = this.#sql.run(
+      `UPDATE inbox SET ${names.map((name) => `${name} = ?`).join(", ")} WHERE seq = ?${guard}`,
+      ...names.map((name) => patch[name] ?? null),
+      row.seq,
+      ...params,
+    );
+    if (changed > 0) Object.assign(row, patch);
+    return changed > 0;
+  }
+
+  #page(query: string, before: number, limit: number): InboxRow[] {
+    return this.#sql.all<InboxRow & SqlRow>(query, before, limit);
+  }
+}

@@ -1,0 +1,124 @@
+/**
+ * The journal of one chat: typed row access, and the one wrapper around transactions. Nothing above
+ * this folder writes SQL.
+ *
+ * @module
+ */
+import type { AlarmClock } from "../alarms/AlarmClock.ts";
+import type { Host, NotPromise } from "../host/Host.ts";
+import { InboxTable } from "./InboxTable.ts";
+import { OutboxTable } from "./OutboxTable.ts";
+import { SideTables } from "./SideTables.ts";
+import { readMeta, SCHEMA_VERSION, Schema, writeMeta } from "./schema.ts";
+
+/**
+ * The most characters a journaled value may have. The runtime refuses rows over 2 MB in production but
+ * not locally (reference: durable-objects §1.2), so the limit is enforced here.
+ */
+export const MAX_VALUE_LENGTH = 1_900_000;
+
+/** Who this actor is; kept in a row because an alarm may wake it without its name. */
+export interface Identity {
+  /** The actor's full name. */
+  name: string;
+  connection: string;
+  channel: string;
+  /** The chat's address at the platform; changes when the platform renames the chat. */
+  chat: string;
+  thread?: string;
+  /** Version of the schema that wrote this. */
+  v: number;
+}
+
+/** One chat's journal. */
+export class Journal {
+  readonly inbox: InboxTable;
+  readonly outbox: OutboxTable;
+  readonly side: SideTables;
+  readonly schema: Schema;
+  readonly #host: Host;
+  readonly #alarm: AlarmClock;
+  #identity: Identity | undefined;
+  #lastSeq = 0;
+
+  constructor(host: Host, alarm: AlarmClock) {
+    this.#host = host;
+    this.#alarm = alarm;
+    this.schema = new Schema(host);
+    this.inbox = new InboxTable(host.sql, this.schema);
+    this.outbox = new OutboxTable(host.sql, this.schema);
+    this.side = new SideTables(host.sql, this.schema);
+  }
+
+  /**
+   * Runs one labelled commit. The armed copy of the alarm follows the rows: it is set after the commit
+   * and untouched by a rollback.
+   */
+  commit<T>(label: string, fn: () => NotPromise<T>): T {
+    let value: T;
+    try {
+      value = this.#host.transaction(label, () => {
+        this.schema.ensure();
+        return fn();
+      });
+    } catch (error) {
+      this.#alarm.rolledBack();
+      this.schema.reset();
+      throw error;
+    }
+    this.#alarm.committed();
+    return value;
+  }
+
+  /** Whether this actor has storage at all. */
+  exists(): boolean {
+    return this.schema.exists();
+  }
+
+  /** Who this actor is, if it was ever told. */
+  identity(): Identity | undefined {
+    if (this.#identity === undefined && this.schema.exists()) {
+      const text = readMeta(this.#host.sql, "actor");
+      if (text !== undefined) this.#identity = JSON.parse(text) as Identity;
+    }
+    return this.#identity;
+  }
+
+  /** Records who this actor is, once. Call inside a commit. */
+  identify(identity: Omit<Identity, "v">): void {
+    const known = this.identity();
+    if (known !== undefined && known.chat === identity.chat && known.thread === identity.thread)
+      return;
+    const next = { ...identity, v: SCHEMA_VERSION };
+    writeMeta(this.#host.sql, "actor", JSON.stringify(next));
+    this.#identity = next;
+  }
+
+  /** A small named value. */
+  meta(key: string): string | undefined {
+    return this.schema.exists() ? readMeta(this.#host.sql, key) : undefined;
+  }
+
+  /** Sets a small named value. Call inside a commit. */
+  setMeta(key: string, value: string): void {
+    writeMeta(this.#host.sql, key, value);
+  }
+
+  /** The next sequence number: microseconds of the clock, or one more than the last. */
+  nextSeq(): number {
+    if (this.#lastSeq === 0) this.#lastSeq = Math.max(this.inbox.lastSeq(), this.outbox.lastTurn());
+    this.#lastSeq = Math.max(this.#host.clock.now() * 1_000, this.#lastSeq + 1);
+    return this.#lastSeq;
+  }
+
+  /** Whether nothing at all is kept, so that the storage can go. */
+  isEmpty(): boolean {
+    return this.inbox.lastSeq() === 0 && this.outbox.lastTurn() === 0 && !this.side.anyState();
+  }
+
+  /** Forgets what it knew of storage that was deleted. */
+  forget(): void {
+    this.schema.reset();
+    this.#identity = undefined;
+  }
+}

@@ -1,0 +1,224 @@
+/** Typed access to the outbox. @module */
+import type { Sql, SqlRow, SqlValue } from "../host/Host.ts";
+import { enforceOutbox, type OutboxRow, type OutboxState } from "./records.ts";
+import type { Schema } from "./schema.ts";
+
+const NAMES = [
+  "turn",
+  "pos",
+  "slot",
+  "part",
+  "key",
+  "state",
+  "claim",
+  "attempts",
+  "maybes",
+  "first_maybe_at",
+  "due_at",
+  "not_after",
+  "created_at",
+  "finished_at",
+  "content",
+  "fingerprint",
+  "request",
+  "marker",
+  "generation",
+  "receipt",
+  "error_kind",
+  "error",
+  "attempt_log",
+  "origin",
+  "owed",
+  "address",
+  "extra",
+] as const satisfies readonly (keyof OutboxRow)[];
+
+const COLUMNS = NAMES.join(", ");
+const INSERT = `INSERT INTO outbox (${COLUMNS}) VALUES (${NAMES.map(() => "?").join(", ")})`;
+
+/** A place in the outbox. */
+export interface OutboxPlace {
+  turn: number;
+  pos: number;
+}
+
+/** The outbox of one chat. */
+export class OutboxTable {
+  readonly #sql: Sql;
+  readonly #schema: Schema;
+
+  constructor(sql: Sql, schema: Schema) {
+    this.#sql = sql;
+    this.#schema = schema;
+  }
+
+  /** Inserts a row. */
+  insert(row: OutboxRow): void {
+    if (row.key !== null) this.#schema.need("keys");
+    this.#needFor(row.state);
+    this.#sql.run(INSERT, ...NAMES.map((name) => row[name]));
+  }
+
+  /** One row. */
+  get(turn: number, pos: number): OutboxRow | undefined {
+    return this.#rows(`WHERE turn = ? AND pos = ?`, turn, pos)[0];
+  }
+
+  /** The first part recorded under an explicit, relay or random key. */
+  byKey(key: string): OutboxRow | undefined {
+    if (!this.#schema.has("keys")) return undefined;
+    return this.#rows(`WHERE key = ?`, key)[0];
+  }
+
+  /** All rows of a turn, in order. A turn's rows are few: one per part it sent. */
+  ofTurn(turn: number): OutboxRow[] {
+    return this.#rows(`WHERE turn = ? ORDER BY pos`, turn);
+  }
+
+  /** All parts of the intent that `head` begins. */
+  partsOf(head: OutboxRow): OutboxRow[] {
+    return this.#rows(`WHERE turn = ? AND slot = ? ORDER BY pos`, head.turn, head.slot);
+  }
+
+  /** The part before `row`, if it has one. */
+  previousPart(row: OutboxRow): OutboxRow | undefined {
+    if (row.part === 0) return undefined;
+    return this.#rows(
+      `WHERE turn = ? AND slot = ? AND part = ?`,
+      row.turn,
+      row.slot,
+      row.part - 1,
+    )[0];
+  }
+
+  /** Rows whose time has come, most overdue first. */
+  due(now: number, limit: number): OutboxRow[] {
+    return this.#rows(
+      `WHERE due_at IS NOT NULL AND due_at <= ? ORDER BY due_at LIMIT ?`,
+      now,
+      limit,
+    );
+  }
+
+  /** Times and places of the rows due next. */
+  nextDue(limit: number): (OutboxPlace & { due_at: number })[] {
+    return this.#sql.all<{ turn: number; pos: number; due_at: number }>(
+      `SELECT turn, pos, due_at FROM outbox WHERE due_at IS NOT NULL ORDER BY due_at LIMIT ?`,
+      limit,
+    );
+  }
+
+  /** The latest time until which a rate limit holds this chat, from its rows. */
+  rateLimitedUntil(now: number): number | undefined {
+    const rows = this.#sql.all<{ at: number | null }>(
+      `SELECT max(due_at) AS at FROM (SELECT due_at FROM outbox
+         WHERE due_at IS NOT NULL AND due_at > ? AND state = 'failed' AND error_kind = 'rate_limit' LIMIT 50)`,
+      now,
+    );
+    return rows[0]?.at ?? undefined;
+  }
+
+  /** The highest turn number that has rows, or 0. */
+  lastTurn(): number {
+    return (
+      this.#sql.all<{ turn: number }>(`SELECT turn FROM outbox ORDER BY turn DESC LIMIT 1`)[0]
+        ?.turn ?? 0
+    );
+  }
+
+  /** The turn numbers with rows, oldest first, from `after` (exclusive). */
+  turns(after: number, limit: number): number[] {
+    return this.#sql
+      .all<{ turn: number }>(
+        `SELECT DISTINCT turn FROM outbox WHERE turn > ? ORDER BY turn LIMIT ?`,
+        after,
+        limit,
+      )
+      .map((row) => row.turn);
+  }
+
+  /** Rows in order, oldest first, from a place (exclusive). */
+  from(after: OutboxPlace, limit: number): OutboxRow[] {
+    return this.#rows(
+      `WHERE (turn, pos) > (?, ?) ORDER BY turn, pos LIMIT ?`,
+      after.turn,
+      after.pos,
+      limit,
+    );
+  }
+
+  /** Rows in a state, newest first, before a place (exclusive). */
+  list(state: OutboxState | undefined, before: OutboxPlace, limit: number): OutboxRow[] {
+    const page = `(turn, pos) < (?, ?) ORDER BY turn DESC, pos DESC LIMIT ?`;
+    if (state === undefined) return this.#rows(`WHERE ${page}`, before.turn, before.pos, limit);
+    if (state === "dead" || state === "unknown") {
+      if (!this.#schema.has("trouble")) return [];
+      return this.#rows(
+        `WHERE state IN ('dead', 'unknown') AND state = ? AND ${page}`,
+        state,
+        before.turn,
+        before.pos,
+        limit,
+      );
+    }
+    return this.#rows(`WHERE state = ? AND ${page}`, state, before.turn, before.pos, limit);
+  }
+
+  /** Moves a row to a state, by the transition table, and keeps `row` in step. */
+  move(row: OutboxRow, to: OutboxState, patch: Partial<OutboxRow> = {}): void {
+    enforceOutbox(row.state, to);
+    this.update(row, { ...patch, state: to });
+  }
+
+  /** Moves a row only while `claim` is still the attempt that owns it. Returns whether it did. */
+  moveIfClaimed(
+    row: OutboxRow,
+    claim: string,
+    to: OutboxState,
+    patch: Partial<OutboxRow>,
+  ): boolean {
+    enforceOutbox("sending", to);
+    this.#needFor(to);
+    return this.#write(row, { ...patch, state: to }, ` AND claim = ? AND state = 'sending'`, [
+      claim,
+    ]);
+  }
+
+  /** Changes columns of a row, and keeps `row` in step. */
+  update(row: OutboxRow, patch: Partial<OutboxRow>): void {
+    this.#needFor(patch.state);
+    this.#write(row, patch, "", []);
+  }
+
+  /** Deletes one row. */
+  deleteRow(turn: number, pos: number): void {
+    this.#sql.run(`DELETE FROM outbox WHERE turn = ? AND pos = ?`, turn, pos);
+  }
+
+  /** Deletes all rows of a turn. */
+  deleteTurn(turn: number): void {
+    this.#sql.run(`DELETE FROM outbox WHERE turn = ?`, turn);
+  }
+
+  #needFor(state: OutboxState | undefined): void {
+    if (state === "dead" || state === "unknown") this.#schema.need("trouble");
+  }
+
+  #write(row: OutboxRow, patch: Partial<OutboxRow>, guard: string, params: SqlValue[]): boolean {
+    const names = Object.keys(patch) as (keyof OutboxRow)[];
+    if (names.length === 0) return true;
+    const changed = this.#sql.run(
+      `UPDATE outbox SET ${names.map((name) => `${name} = ?`).join(", ")} WHERE turn = ? AND pos = ?${guard}`,
+      ...names.map((name) => patch[name] ?? null),
+      row.turn,
+      row.pos,
+      ...params,
+    );
+    if (changed > 0) Object.assign(row, patch);
+    return changed > 0;
+  }
+
+  #rows(where: string, ...params: SqlValue[]): OutboxRow[] {
+    return this.#sql.all<OutboxRow & SqlRow>(`SELECT ${COLUMNS} FROM outbox ${where}`, ...params);
+  }
+}

@@ -1,0 +1,261 @@
+/**
+ * The records of the journal and the only ways that they may change. The tables below are the source
+ * of `docs/states.md` (`npm run docs`) and of every `UPDATE` that moves a state.
+ *
+ * @module
+ */
+
+/** States of an inbox record. */
+export type InboxState = "pending" | "processing" | "done" | "dead";
+
+/** States of an outbox record. */
+export type OutboxState =
+  | "pending"
+  | "sending"
+  | "sent"
+  | "failed"
+  | "unknown"
+  | "suppressed"
+  | "dead";
+
+/** One permitted change of state: who may make it, and when. */
+export interface Transition<S extends string> {
+  from: S;
+  to: S;
+  /** In words, for the docs. */
+  when: string;
+}
+
+/** Every way in which an inbox record may move. */
+export const INBOX_TRANSITIONS: readonly Transition<InboxState>[] = [
+  { from: "pending", to: "processing", when: "the turn loop claims it" },
+  { from: "pending", to: "dead", when: "discarded by an operator, or unreadable" },
+  { from: "processing", to: "processing", when: "claimed again after the process died" },
+  {
+    from: "processing",
+    to: "pending",
+    when: "`RetryTurn`, `nack`, or a failure before handlers: back in the queue",
+  },
+  {
+    from: "processing",
+    to: "done",
+    when: "the turn settled, failed, timed out or was interrupted",
+  },
+  { from: "processing", to: "dead", when: "poison: it kept killing the process without progress" },
+  { from: "done", to: "pending", when: "replayed by an operator" },
+  { from: "dead", to: "pending", when: "replayed by an operator" },
+];
+
+/** Every way in which an outbox record may move. */
+export const OUTBOX_TRANSITIONS: readonly Transition<OutboxState>[] = [
+  { from: "pending", to: "sending", when: "the drain is about to call the platform" },
+  {
+    from: "pending",
+    to: "suppressed",
+    when: "cancelled, superseded, vetoed by a hook, or its turn failed",
+  },
+  {
+    from: "pending",
+    to: "dead",
+    when: "too old, past `notAfter`, an earlier part died, or discarded",
+  },
+  { from: "sending", to: "sent", when: "the platform accepted it" },
+  { from: "sending", to: "failed", when: "refused but retryable, or a repeat is allowed" },
+  { from: "sending", to: "unknown", when: "it may have been sent and no repeat is allowed yet" },
+  { from: "sending", to: "dead", when: "refused for good" },
+  { from: "failed", to: "sending", when: "the next attempt is due" },
+  { from: "failed", to: "sent", when: "an echo or a status proves an earlier attempt" },
+  {
+    from: "failed",
+    to: "unknown",
+    when: "attempts are over and an earlier one may have been sent",
+  },
+  { from: "failed", to: "suppressed", when: "cancelled or superseded, and proven not sent" },
+  { from: "failed", to: "dead", when: "too old, past `notAfter`, or discarded" },
+  { from: "unknown", to: "sent", when: "a lookup, an echo or a status proves it" },
+  {
+    from: "unknown",
+    to: "sending",
+    when: "a lookup proves it was not sent, or an operator resends",
+  },
+  { from: "unknown", to: "dead", when: "discarded by an operator" },
+  { from: "sent", to: "dead", when: "a late status says that delivery failed" },
+  { from: "dead", to: "pending", when: "retried by an operator" },
+];
+
+/** A change of state that no table permits: a bug, never the user's fault. */
+export class IllegalTransitionError extends Error {
+  constructor(record: string, from: string, to: string) {
+    super(`${record} must not move from ${from} to ${to}`);
+    this.name = "IllegalTransitionError";
+  }
+}
+
+function permits<S extends string>(table: readonly Transition<S>[]): (from: S, to: S) => boolean {
+  const allowed = new Set(table.map((t) => `${t.from}>${t.to}`));
+  return (from, to) => allowed.has(`${from}>${to}`);
+}
+
+const inboxPermits = permits(INBOX_TRANSITIONS);
+const outboxPermits = permits(OUTBOX_TRANSITIONS);
+
+/** @throws {IllegalTransitionError} unless the table permits the move */
+export function enforceInbox(from: InboxState, to: InboxState): void {
+  if (!inboxPermits(from, to)) throw new IllegalTransitionError("an inbox record", from, to);
+}
+
+/** @throws {IllegalTransitionError} unless the table permits the move */
+export function enforceOutbox(from: OutboxState, to: OutboxState): void {
+  if (!outboxPermits(from, to)) throw new IllegalTransitionError("an outbox record", from, to);
+}
+
+/** States in which an outbox record needs nothing more by itself. */
+export function isFinal(state: OutboxState): boolean {
+  return state === "sent" || state === "suppressed" || state === "dead";
+}
+
+/** What a record still has to announce; bits of `owed`. */
+export const OWES = { ambiguous: 1, dead: 2, afterSend: 4 } as const;
+
+/** Bits of an inbox record's `flags`. */
+export const FLAG = {
+  /** An explicit long retry: later events may pass. */
+  parked: 1,
+  /** Its state was committed once: a replay must not apply it again. */
+  applied: 2,
+} as const;
+
+/** One event, as journaled. */
+export interface InboxRow {
+  seq: number;
+  id: string;
+  semantic: string | null;
+  kind: string;
+  state: InboxState;
+  /** Fences a run: incarnation and counter of the claim that owns the row. */
+  claim: string | null;
+  runs: number;
+  stalled: number;
+  /** High-water mark of recorded ordinals and steps at the last claim. */
+  progress: number;
+  /** Not before (epoch ms); null means now. */
+  due_at: number | null;
+  /** Bits of {@link FLAG}. */
+  flags: number;
+  received_at: number;
+  finished_at: number | null;
+  error: string | null;
+  payload: string;
+  /** Bits of {@link OWES}. */
+  owed: number;
+  /** 1 while unfinished or not yet announced: the predicate of the one hot index. */
+  open: number;
+}
+
+/** One part of one intent, as journaled. */
+export interface OutboxRow {
+  /** The turn that it belongs to, or its own number where no turn made it. */
+  turn: number;
+  /** Order within the turn. */
+  pos: number;
+  /** Which call of the turn made it: `<n>`, `<step>/<n>`, `<n>~<fingerprint>`, `=<key>`; empty out of turn. */
+  slot: string;
+  /** 0 for the first part. */
+  part: number;
+  /** Explicit, relay or random key, on part 0; null where `<inbox id>:<slot>` is the key. */
+  key: string | null;
+  state: OutboxState;
+  claim: string | null;
+  attempts: number;
+  /** How many attempts may have been sent since the last proof. */
+  maybes: number;
+  first_maybe_at: number | null;
+  /** When somebody must look at this row; null while a live turn holds it, or never. */
+  due_at: number | null;
+  not_after: number | null;
+  created_at: number;
+  finished_at: number | null;
+  /** Content after hooks, on part 0. */
+  content: string | null;
+  /** Of the content before hooks, on part 0. */
+  fingerprint: string | null;
+  /** The rendered platform call, without credentials. */
+  request: string;
+  marker: string | null;
+  /** Counts markers: a new one is a new identity to the platform. */
+  generation: number;
+  receipt: string | null;
+  error_kind: string | null;
+  error: string | null;
+  attempt_log: string | null;
+  origin: "bot" | "runtime" | "relay";
+  /** Bits of {@link OWES}. */
+  owed: number;
+  /** Where it goes, where that is not the actor's own chat. */
+  address: string | null;
+  /** Rare settings as JSON ({@link OutboxExtra}). */
+  extra: string | null;
+}
+
+/** Rare settings of an outbox record. */
+export interface OutboxExtra {
+  /** Why it was suppressed. */
+  reason?: string;
+  /** Rendered as plain text after the platform refused the formatting. */
+  plain?: true;
+  /** An operator accepted a possible duplicate: skip the lookup and send. */
+  resend?: true;
+  /** A blind repeat that waits for the channel's self test. */
+  probe?: true;
+  /** Unknown for good, as far as the runtime can tell: nothing more is tried by itself. */
+  held?: true;
+  /** Divergence: what replaces this row once it is proven unsent. */
+  superseded?: true;
+  /** Chat moves followed, so that two chats that point at each other end. */
+  moves?: number;
+  /** Lookups made since the last attempt. */
+  lookups?: number;
+  /** Repeats on a channel that cannot tell, granted by policy. */
+  resends?: number;
+  /** Waits for rate limits in a row. */
+  limited?: number;
+  /** Whether the ambiguity was announced with which action. */
+  action?: AmbiguousAction;
+  /** Why it is ambiguous. */
+  cause?: string;
+  /** When a scheduled send was first due: its age counts from there. */
+  at?: number;
+  /** Last delivery status by the platform. */
+  delivery?: "delivered" | "read" | "failed";
+}
+
+/** What the runtime did about an ambiguous send. */
+export type AmbiguousAction = "held" | "resent" | "looked up";
+
+/** One attempt, for people; at most {@link ATTEMPT_LOG_LENGTH} are kept. */
+export interface AttemptLogEntry {
+  at: number;
+  outcome: string;
+  kind?: string;
+  code?: string;
+  message?: string;
+}
+
+/** How many attempts a record remembers. */
+export const ATTEMPT_LOG_LENGTH = 20;
+
+/** Whether a row still keeps the parts behind it waiting. */
+export function isOpen(row: Pick<OutboxRow, "state" | "extra">): boolean {
+  if (isFinal(row.state)) return false;
+  return row.state !== "unknown" || readExtra(row).held !== true;
+}
+
+/** A row's rare settings. */
+export function readExtra(row: Pick<OutboxRow, "extra">): OutboxExtra {
+  return row.extra === null ? {} : (JSON.parse(row.extra) as OutboxExtra);
+}
+
+/** A row's rare settings as its column holds them. */
+export function writeExtra(extra: OutboxExtra): string | null {
+  return Object.keys(extra).length === 0 ? null : JSON.stringify(extra);
+}

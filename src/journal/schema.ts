@@ -1,0 +1,134 @@
+/**
+ * The tables of a chat. Rows written are what an operator pays for, so the shape is chosen by cost:
+ * an event is one table row, its unique id and one entry of the partial index over open rows; a send
+ * is one row; an index on `due_at` is paid only by rows that somebody has to come back to.
+ * Measured by `test/workerd/cost.test.ts`.
+ *
+ * @module
+ */
+import type { Host, Sql } from "../host/Host.ts";
+
+/** Version of the schema. Changes are additive, so that code before a rollback still reads the rows. */
+export const SCHEMA_VERSION = 1;
+
+const CORE = [
+  `CREATE TABLE IF NOT EXISTS meta (k TEXT PRIMARY KEY, v TEXT NOT NULL) STRICT, WITHOUT ROWID`,
+  `CREATE TABLE IF NOT EXISTS inbox (
+    seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, semantic TEXT, kind TEXT NOT NULL,
+    state TEXT NOT NULL, claim TEXT, runs INTEGER NOT NULL, stalled INTEGER NOT NULL,
+    progress INTEGER NOT NULL, due_at INTEGER, flags INTEGER NOT NULL, received_at INTEGER NOT NULL,
+    finished_at INTEGER, error TEXT, payload TEXT NOT NULL, owed INTEGER NOT NULL, open INTEGER NOT NULL
+  ) STRICT`,
+  `CREATE INDEX IF NOT EXISTS inbox_open ON inbox (seq) WHERE open = 1`,
+  `CREATE TABLE IF NOT EXISTS outbox (
+    turn INTEGER NOT NULL, pos INTEGER NOT NULL, slot TEXT NOT NULL, part INTEGER NOT NULL, key TEXT,
+    state TEXT NOT NULL, claim TEXT, attempts INTEGER NOT NULL, maybes INTEGER NOT NULL,
+    first_maybe_at INTEGER, due_at INTEGER, not_after INTEGER, created_at INTEGER NOT NULL,
+    finished_at INTEGER, content TEXT, fingerprint TEXT, request TEXT NOT NULL, marker TEXT,
+    generation INTEGER NOT NULL, receipt TEXT, error_kind TEXT, error TEXT, attempt_log TEXT,
+    origin TEXT NOT NULL, owed INTEGER NOT NULL, address TEXT, extra TEXT,
+    PRIMARY KEY (turn, pos)
+  ) STRICT, WITHOUT ROWID`,
+  `CREATE INDEX IF NOT EXISTS outbox_due ON outbox (due_at) WHERE due_at IS NOT NULL`,
+];
+
+/** Parts of the schema that most chats never need; each is made by the first write that does. */
+const LAZY = {
+  state: [
+    `CREATE TABLE IF NOT EXISTS state (scope TEXT NOT NULL, k TEXT NOT NULL, v TEXT NOT NULL,
+      PRIMARY KEY (scope, k)) STRICT, WITHOUT ROWID`,
+  ],
+  steps: [
+    `CREATE TABLE IF NOT EXISTS steps (turn INTEGER NOT NULL, name TEXT NOT NULL, result TEXT NOT NULL,
+      at INTEGER NOT NULL, PRIMARY KEY (turn, name)) STRICT, WITHOUT ROWID`,
+  ],
+  buttons: [
+    `CREATE TABLE IF NOT EXISTS buttons (id TEXT PRIMARY KEY, turn INTEGER NOT NULL, value TEXT NOT NULL)
+      STRICT, WITHOUT ROWID`,
+    `CREATE INDEX IF NOT EXISTS buttons_turn ON buttons (turn)`,
+  ],
+  semantic: [
+    `CREATE UNIQUE INDEX IF NOT EXISTS inbox_semantic ON inbox (semantic) WHERE semantic IS NOT NULL`,
+  ],
+  keys: [`CREATE UNIQUE INDEX IF NOT EXISTS outbox_key ON outbox (key) WHERE key IS NOT NULL`],
+  trouble: [
+    `CREATE INDEX IF NOT EXISTS inbox_trouble ON inbox (seq) WHERE error IS NOT NULL`,
+    `CREATE INDEX IF NOT EXISTS outbox_trouble ON outbox (turn, pos)
+      WHERE state IN ('dead', 'unknown')`,
+  ],
+  receipts: [
+    `CREATE TABLE IF NOT EXISTS receipts (id TEXT PRIMARY KEY, turn INTEGER NOT NULL, pos INTEGER NOT NULL)
+      STRICT, WITHOUT ROWID`,
+    `CREATE INDEX IF NOT EXISTS receipts_turn ON receipts (turn)`,
+  ],
+} as const;
+
+/** The optional parts of the schema. */
+export type LazyPart = keyof typeof LAZY;
+
+/** Remembers what exists, so that the hot path asks the database nothing. */
+export class Schema {
+  readonly #host: Host;
+  #core = false;
+  readonly #lazy = new Set<LazyPart>();
+
+  constructor(host: Host) {
+    this.#host = host;
+  }
+
+  /** Whether the tables exist; makes none, so that a probe of an unused name leaves no storage. */
+  exists(): boolean {
+    if (this.#core) return true;
+    const found = this.#host.sql.all(`SELECT 1 AS x FROM sqlite_master WHERE name = 'outbox_due'`);
+    if (found.length === 0) return false;
+    // Re-run in case an older version made them: every statement says IF NOT EXISTS.
+    this.ensure();
+    return true;
+  }
+
+  /** Makes the tables where they are missing. Call inside a transaction. */
+  ensure(): void {
+    if (this.#core) return;
+    for (const statement of CORE) this.#host.sql.run(statement);
+    const parts = new Set(
+      this.#host.sql.all<{ name: string }>(`SELECT name FROM sqlite_master`).map((row) => row.name),
+    );
+    for (const part of Object.keys(LAZY) as LazyPart[]) {
+      const name = /EXISTS (\w+)/.exec(LAZY[part][0] ?? "")?.[1];
+      if (name !== undefined && parts.has(name)) this.#lazy.add(part);
+    }
+    this.#core = true;
+  }
+
+  /** Whether an optional part exists (without making it). */
+  has(part: LazyPart): boolean {
+    return this.exists() && this.#lazy.has(part);
+  }
+
+  /** Makes an optional part. Call inside the transaction of the write that needs it. */
+  need(part: LazyPart): void {
+    if (this.#lazy.has(part)) return;
+    for (const statement of LAZY[part]) this.#host.sql.run(statement);
+    this.#lazy.add(part);
+  }
+
+  /** Forgets what it knows: after `deleteAll`, or after a transaction that made tables was rolled back. */
+  reset(): void {
+    this.#core = false;
+    this.#lazy.clear();
+  }
+}
+
+/** Reads a meta value. */
+export function readMeta(sql: Sql, key: string): string | undefined {
+  return sql.all<{ v: string }>(`SELECT v FROM meta WHERE k = ?`, key)[0]?.v;
+}
+
+/** Writes a meta value. */
+export function writeMeta(sql: Sql, key: string, value: string): void {
+  sql.run(
+    `INSERT INTO meta (k, v) VALUES (?, ?) ON CONFLICT (k) DO UPDATE SET v = excluded.v`,
+    key,
+    value,
+  );
+}

@@ -1,0 +1,162 @@
+/**
+ * The engine of one chat, over any `Host`: it wires inbox, outbox, alarms and retention together and
+ * decides nothing itself. The Durable Object shell around it is `ChatActor.ts`.
+ *
+ * @module
+ */
+import { Retention } from "../alarms/retention.ts";
+import type { Host } from "../host/Host.ts";
+import type { Identity } from "../journal/Journal.ts";
+import { ActorClient } from "../turns/ActorClient.ts";
+import type { BotRuntime, ListenerTools } from "../turns/BotRuntime.ts";
+import { TurnRunner } from "../turns/TurnRunner.ts";
+import { ChatLog } from "./ChatLog.ts";
+import { Core } from "./Core.ts";
+import { Inbox, type ReceiveRequest } from "./Inbox.ts";
+import { type ChatMethods, Operations, wireError } from "./Operations.ts";
+import { Outbox } from "./Outbox.ts";
+import { Reporter } from "./Reporter.ts";
+import { SideCalls } from "./SideCalls.ts";
+
+/** One chat. */
+export class Chat {
+  readonly #core: Core;
+  readonly #inbox: Inbox;
+  readonly #outbox: Outbox;
+  readonly #retention: Retention;
+  readonly #operations: Operations;
+  readonly #reporter: Reporter;
+  readonly #tools: () => ListenerTools;
+
+  /** Never throws: trouble with storage shows at the first use, where it can be answered. */
+  constructor(host: Host, bot: BotRuntime, name: string) {
+    const core = new Core(host, bot, name);
+    this.#core = core;
+    const client = new ActorClient(host.actors, bot);
+    const tools = (): ListenerTools => ({ env: host.env, client, log: host.log });
+    this.#tools = tools;
+    const log = new ChatLog(core);
+    this.#reporter = new Reporter(core);
+    const onTrouble = () => this.#reporter.trouble();
+    this.#outbox = new Outbox(core, tools, onTrouble);
+    const side = new SideCalls(core);
+    const runner = new TurnRunner({ core, outbox: this.#outbox, side, log, client }, tools);
+    this.#inbox = new Inbox(core, this.#outbox, runner, onTrouble);
+    this.#retention = new Retention(core);
+    this.#operations = new Operations(core, this.#inbox, this.#outbox, side, log);
+    core.wanted = () => this.#wanted();
+    core.unfinished = () => earliest(this.#outbox.nextDue(), this.#inbox.nextDue());
+  }
+
+  /**
+   * Admits what a webhook brought. Resolves once it is committed; turns run on by themselves.
+   *
+   * @param payload JSON of a `ReceiveRequest`
+   * @returns JSON of a `ReceiveAnswer`
+   */
+  receive(payload: string): string {
+    const request = JSON.parse(payload) as ReceiveRequest;
+    const { answer, statuses } = this.#inbox.receive(request);
+    if (statuses.length > 0 && this.#core.bot.hasListener("status")) {
+      const told = statuses.map(({ row, status }) =>
+        this.#core.bot.announce(
+          "status",
+          { ...status, key: this.#operations.keyOf(row) },
+          this.#tools(),
+        ),
+      );
+      this.#core.host.keepAlive(
+        Promise.all(told).catch((error: unknown) =>
+          this.#core.host.log.error("a status listener failed", { error: String(error) }),
+        ),
+      );
+    }
+    return JSON.stringify(answer);
+  }
+
+  /** Calls an operation by name. JSON both ways; errors come back as values. */
+  async call(method: string, payload: string): Promise<string> {
+    if (method === "receive") return this.receive(payload);
+    if (method === "wake") return this.#wake();
+    try {
+      const { identity, ...input } = JSON.parse(payload) as {
+        identity?: Omit<Identity, "name" | "v">;
+      };
+      if (identity !== undefined) this.#identify(identity);
+      const operation = this.#operations[method as keyof ChatMethods] as
+        | ((input: unknown) => unknown)
+        | undefined;
+      if (typeof operation !== "function") throw new Error(`a chat has no method "${method}"`);
+      const value = await operation.call(this.#operations, input);
+      return JSON.stringify({ value });
+    } catch (error) {
+      this.#core.host.rethrowIfHalted(error);
+      return JSON.stringify({ error: wireError(error) });
+    }
+  }
+
+  /**
+   * The actor's alarm: starts both loops, purges a slice, sets the next alarm. It awaits no turn, and it
+   * throws only when the next alarm itself could not be set: then the platform's retry is the last net.
+   */
+  async alarm(): Promise<void> {
+    const { alarm, journal, host } = this.#core;
+    alarm.fired();
+    try {
+      if (!journal.exists()) return;
+      this.#inbox.kick();
+      this.#outbox.kick();
+      if (this.#retention.purge() && !this.#live) {
+        // No await since the check: nothing can have come in between.
+        const gone = host.deleteAll();
+        journal.forget();
+        alarm.reset();
+        this.#retention.reset();
+        this.#reporter.flush();
+        await gone;
+        return;
+      }
+    } catch (error) {
+      host.rethrowIfHalted(error);
+      host.log.error("the alarm could not do its work", { error: String(error) });
+    }
+    this.#reporter.flush();
+    const next = this.#wanted();
+    if (next !== undefined) journal.commit("alarm.rearm", () => alarm.arm(next));
+  }
+
+  /** Looks whether anything is due and makes sure that an alarm is set: heals one that was lost. */
+  async #wake(): Promise<string> {
+    this.#core.alarm.forget();
+    await this.alarm();
+    this.#reporter.trouble();
+    return JSON.stringify({ value: null });
+  }
+
+  get #live(): boolean {
+    return this.#inbox.live || this.#outbox.live || this.#outbox.announcer.live;
+  }
+
+  /** The earliest time that anything no live loop holds needs. */
+  #wanted(): number | undefined {
+    const { journal, settings } = this.#core;
+    if (!journal.exists()) return undefined;
+    const times: (number | undefined)[] = [this.#retention.nextAt()];
+    if (this.#live) times.push(this.#core.now() + settings.inbox.leaseMs);
+    if (!this.#outbox.live) times.push(this.#outbox.nextDue());
+    if (!this.#inbox.live) times.push(this.#inbox.nextDue());
+    return earliest(...times);
+  }
+
+  /** Tells a chat that has never received anything who it is, so that it can send. */
+  #identify(identity: Omit<Identity, "name" | "v">): void {
+    const { journal, name } = this.#core;
+    if (journal.identity() !== undefined) return;
+    journal.commit("identify", () => journal.identify({ ...identity, name }));
+  }
+}
+
+function earliest(...times: (number | undefined)[]): number | undefined {
+  const known = times.filter((time) => time !== undefined);
+  return known.length === 0 ? undefined : Math.min(...known);
+}

@@ -1,0 +1,128 @@
+/**
+ * The host of one actor on Durable Object storage.
+ *
+ * @module
+ */
+import type {
+  ActorKind,
+  Actors,
+  Host,
+  Log,
+  LogFields,
+  NotPromise,
+  ProbeSide,
+  Sql,
+  SqlRow,
+  SqlValue,
+} from "../host/Host.ts";
+import { redact } from "../safety/redact.ts";
+import { wallClock } from "../time/Clock.ts";
+
+/** Reaches other actors. Injected, so that this file needs no module of the runtime. */
+export type Reach = (env: Record<string, unknown>) => Actors;
+
+/** Where local mode asks an actor to die: a label and a side. */
+export interface CrashOrder {
+  label: string;
+  side: ProbeSide;
+}
+
+/** The largest time that a JavaScript timer takes, in ms; longer waits go through the alarm anyway. */
+const MAX_TIMER_MS = 2_147_483_647;
+
+/** The host of one incarnation. */
+export class DurableHost implements Host {
+  readonly sql: Sql;
+  readonly clock = {
+    now: wallClock.now,
+    setTimer: (ms: number, fn: () => void) => wallClock.setTimer(Math.min(ms, MAX_TIMER_MS), fn),
+  };
+  readonly actors: Actors;
+  readonly log: Log;
+  readonly env: Record<string, unknown>;
+  /** Set in local mode to watch a recovery: the actor dies once, there. */
+  crash: CrashOrder | undefined;
+  readonly #ctx: DurableObjectState;
+
+  constructor(ctx: DurableObjectState, env: Record<string, unknown>, reach: Reach, name: string) {
+    this.#ctx = ctx;
+    this.env = env;
+    this.actors = reach(env);
+    const { sql } = ctx.storage;
+    this.sql = {
+      all: <R extends SqlRow = SqlRow>(query: string, ...params: SqlValue[]) =>
+        sql.exec(query, ...params).toArray() as R[],
+      run: (query, ...params) => sql.exec(query, ...params).rowsWritten,
+    };
+    this.log = consoleLog({ actor: name }, env);
+  }
+
+  transaction<T>(label: string, fn: () => NotPromise<T>): T {
+    this.probe(label, "before");
+    const value = this.#ctx.storage.transactionSync(fn as () => T);
+    this.probe(label, "after");
+    return value;
+  }
+
+  setAlarm(at: number): void {
+    // Joins the rows of the same turn of the event loop; a failure resets the object, rows and all.
+    this.keepAlive(this.#ctx.storage.setAlarm(at));
+  }
+
+  deleteAlarm(): void {
+    this.keepAlive(this.#ctx.storage.deleteAlarm());
+  }
+
+  deleteAll(): Promise<void> {
+    return this.#ctx.storage.deleteAll();
+  }
+
+  random(): number {
+    return Math.random();
+  }
+
+  uuid(): string {
+    return crypto.randomUUID();
+  }
+
+  fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
+    return fetch(input, init);
+  }
+
+  keepAlive(work: Promise<unknown>): void {
+    this.#ctx.waitUntil(
+      work.catch((error: unknown) =>
+        this.log.error("background work failed", { error: String(error) }),
+      ),
+    );
+  }
+
+  rethrowIfHalted(): void {}
+
+  outlive<T>(work: Promise<T>): Promise<T> {
+    return work;
+  }
+
+  probe(label: string, side: ProbeSide): void {
+    if (this.crash === undefined || this.crash.label !== label || this.crash.side !== side) return;
+    this.crash = undefined;
+    this.#ctx.abort("killed on request, in local mode");
+  }
+}
+
+/** Logs one JSON line per message, with secrets taken out. */
+export function consoleLog(base: LogFields, env: Record<string, unknown>): Log {
+  const debug = env.HOLDFAST_LOG === "debug";
+  const say = (level: keyof Log, message: string, fields: LogFields = {}): void => {
+    if (level === "debug" && !debug) return;
+    console[level](redact(JSON.stringify({ level, message, ...base, ...fields }), env));
+  };
+  return {
+    debug: (message, fields) => say("debug", message, fields),
+    info: (message, fields) => say("info", message, fields),
+    warn: (message, fields) => say("warn", message, fields),
+    error: (message, fields) => say("error", message, fields),
+  };
+}
+
+export type { ActorKind };

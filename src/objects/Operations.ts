@@ -1,0 +1,359 @@
+/**
+ * What a client may do with one chat: each method is one call of the actor, JSON in and out.
+ *
+ * @module
+ */
+import type { Content } from "../channels/content.ts";
+import { ConfigError } from "../channels/errors.ts";
+import type { InboxFilter } from "../journal/InboxTable.ts";
+import {
+  type AttemptLogEntry,
+  type InboxRow,
+  isOpen,
+  type OutboxRow,
+  type OutboxState,
+  readExtra,
+} from "../journal/records.ts";
+import type { Intent } from "../outbox/Intents.ts";
+import { encodeKey, explicitSlot, keyOf, parseKey } from "../outbox/keys.ts";
+import { errorOf, receiptOf } from "../outbox/results.ts";
+import type { InboxRecord, Listing, ListRow, OutboxRecord } from "../turns/Client.ts";
+import type { EnqueueOptions } from "../turns/sends.ts";
+import type { ChatLog } from "./ChatLog.ts";
+import type { Core } from "./Core.ts";
+import type { Inbox } from "./Inbox.ts";
+import type { MetricValues } from "./Metrics.ts";
+import { formatAddress } from "./names.ts";
+import type { Outbox } from "./Outbox.ts";
+import type { SideCalls } from "./SideCalls.ts";
+
+const MAX_PAGE = 200;
+
+/** Errors cross between objects as values: classes do not survive the call. */
+export interface WireError {
+  name: string;
+  message: string;
+  code?: string;
+  kind?: string;
+  retryable?: boolean;
+  retryAfterMs?: number;
+  key?: string;
+  sentParts?: readonly string[];
+}
+
+/** Methods of a chat, by name. */
+export interface ChatMethods {
+  send(input: { content: Content; options: EnqueueOptions; wait: boolean }): Promise<WireSend>;
+  edit(input: { id: string; content: Content }): Promise<null>;
+  delete(input: { id: string }): Promise<null>;
+  cancel(input: { key: string }): boolean;
+  listInbox(input: { state?: InboxFilter; cursor?: string; limit?: number }): Listing<InboxFilter>;
+  getInbox(input: { id: string }): InboxRecord | null;
+  replay(input: { id: string }): boolean;
+  discardEvent(input: { id: string }): boolean;
+  listOutbox(input: { state?: OutboxState; cursor?: string; limit?: number }): Listing<OutboxState>;
+  getOutbox(input: { key: string }): OutboxRecord | null;
+  retry(input: { key: string }): boolean;
+  discardSend(input: { key: string }): boolean;
+  log(input: { after?: string; limit?: number }): unknown;
+  readState(input: { key: string }): unknown;
+  writeState(input: { key: string; value?: string }): null;
+  metrics(): MetricValues;
+}
+
+/** What a client's send comes back as. */
+export interface WireSend {
+  key: string;
+  status: string;
+  receipt?: unknown;
+  reason?: string;
+  error?: WireError;
+}
+
+/** The operations of one chat. */
+export class Operations implements ChatMethods {
+  readonly #core: Core;
+  readonly #inbox: Inbox;
+  readonly #outbox: Outbox;
+  readonly #side: SideCalls;
+  readonly #log: ChatLog;
+
+  constructor(core: Core, inbox: Inbox, outbox: Outbox, side: SideCalls, log: ChatLog) {
+    this.#core = core;
+    this.#inbox = inbox;
+    this.#outbox = outbox;
+    this.#side = side;
+    this.#log = log;
+  }
+
+  async send(input: {
+    content: Content;
+    options: EnqueueOptions;
+    wait: boolean;
+  }): Promise<WireSend> {
+    const intent: Intent = {
+      scope: "",
+      content: input.content,
+      options: input.options,
+      wait: input.wait,
+      origin: "bot",
+    };
+    const { key, outcome, reason } = await this.#outbox.intend(intent);
+    const answer: WireSend = {
+      key,
+      status: outcome.status,
+      ...(reason === undefined ? {} : { reason }),
+    };
+    if (outcome.status === "sent") answer.receipt = receiptOf(outcome.rows);
+    if (outcome.status === "dead") answer.error = wireError(errorOf(outcome.rows, key));
+    return answer;
+  }
+
+  async edit(input: { id: string; content: Content }): Promise<null> {
+    await this.#side.edit(input.id, input.content);
+    return null;
+  }
+
+  async delete(input: { id: string }): Promise<null> {
+    await this.#side.delete(input.id);
+    return null;
+  }
+
+  cancel({ key }: { key: string }): boolean {
+    const head = this.#headOf(key);
+    return head !== undefined && this.#outbox.cancel(head);
+  }
+
+  listInbox(input: { state?: InboxFilter; cursor?: string; limit?: number }): Listing<InboxFilter> {
+    if (!this.#core.journal.exists()) return { rows: [] };
+    const limit = pageSize(input.limit);
+    const before =
+      input.cursor === undefined ? Number.MAX_SAFE_INTEGER : readCursor(input.cursor).turn;
+    const rows = this.#core.journal.inbox.list(input.state, before, limit);
+    const last = rows.at(-1);
+    return {
+      rows: rows.map((row) => this.#inboxRow(row)),
+      ...(rows.length === limit && last !== undefined ? { cursor: `${last.seq}.0` } : {}),
+    };
+  }
+
+  getInbox({ id }: { id: string }): InboxRecord | null {
+    const row = this.#core.journal.exists() ? this.#core.journal.inbox.byId(id) : undefined;
+    if (row === undefined) return null;
+    return {
+      ...this.#inboxRow(row),
+      runs: row.runs,
+      receivedAt: row.received_at,
+      ...(row.finished_at === null ? {} : { finishedAt: row.finished_at }),
+      event: parseOr(row.payload),
+    };
+  }
+
+  replay({ id }: { id: string }): boolean {
+    const row = this.#core.journal.exists() ? this.#core.journal.inbox.byId(id) : undefined;
+    return row !== undefined && this.#inbox.replay(row);
+  }
+
+  discardEvent({ id }: { id: string }): boolean {
+    const row = this.#core.journal.exists() ? this.#core.journal.inbox.byId(id) : undefined;
+    return row !== undefined && this.#inbox.discard(row);
+  }
+
+  listOutbox(input: {
+    state?: OutboxState;
+    cursor?: string;
+    limit?: number;
+  }): Listing<OutboxState> {
+    if (!this.#core.journal.exists()) return { rows: [] };
+    const limit = pageSize(input.limit);
+    const before =
+      input.cursor === undefined
+        ? { turn: Number.MAX_SAFE_INTEGER, pos: 0 }
+        : readCursor(input.cursor);
+    const rows = this.#core.journal.outbox.list(input.state, before, limit);
+    const last = rows.at(-1);
+    return {
+      rows: rows.map((row) => this.#outboxRow(row)),
+      ...(rows.length === limit && last !== undefined
+        ? { cursor: `${last.turn}.${last.pos}` }
+        : {}),
+    };
+  }
+
+  getOutbox({ key }: { key: string }): OutboxRecord | null {
+    const head = this.#headOf(key);
+    const { part } = parseKey(key);
+    const row = head && this.#core.journal.outbox.partsOf(head).find((one) => one.part === part);
+    if (row === undefined) return null;
+    const reason = readExtra(row).reason;
+    const rows = part === 0 ? this.#core.journal.outbox.partsOf(row) : [row];
+    return {
+      ...this.#outboxRow(row),
+      attempts: row.attempts,
+      ...(row.due_at === null || !isOpen(row) ? {} : { dueAt: row.due_at }),
+      ...(row.receipt === null ? {} : { receipt: receiptOf(rows) }),
+      ...(row.content === null ? {} : { content: parseOr(row.content) }),
+      attemptLog:
+        row.attempt_log === null ? [] : (JSON.parse(row.attempt_log) as AttemptLogEntry[]),
+      ...(reason === undefined ? {} : { reason }),
+    };
+  }
+
+  retry({ key }: { key: string }): boolean {
+    const head = this.#headOf(key);
+    return head !== undefined && this.#outbox.retry(head);
+  }
+
+  discardSend({ key }: { key: string }): boolean {
+    const head = this.#headOf(key);
+    const { part } = parseKey(key);
+    const row = head && this.#core.journal.outbox.partsOf(head).find((one) => one.part === part);
+    return row !== undefined && this.#outbox.discard(row);
+  }
+
+  log(input: { after?: string; limit?: number }): unknown {
+    return this.#log.after(input.after, input.limit ?? 100);
+  }
+
+  readState({ key }: { key: string }): unknown {
+    return {
+      value: this.#core.journal.exists()
+        ? (this.#core.journal.side.readState("", key) ?? null)
+        : null,
+    };
+  }
+
+  writeState({ key, value }: { key: string; value?: string }): null {
+    this.#core.journal.commit("state.write", () => {
+      this.#core.journal.side.writeState([{ scope: "", key, value }]);
+    });
+    return null;
+  }
+
+  metrics(): MetricValues {
+    return this.#core.metrics.total();
+  }
+
+  /** The first part that a key names: an explicit or random key, or `<inbox id>:<slot>`. */
+  #headOf(key: string): OutboxRow | undefined {
+    const { journal } = this.#core;
+    if (!journal.exists()) return undefined;
+    const { head, inboxId, slot } = parseKey(key);
+    const own = journal.outbox.byKey(head) ?? journal.outbox.byKey(encodeKey(key));
+    if (own !== undefined) return own;
+    const event = inboxId === undefined ? undefined : journal.inbox.byId(inboxId);
+    if (event === undefined) return undefined;
+    return journal.outbox
+      .ofTurn(event.seq)
+      .find(
+        (row) => row.part === 0 && (row.slot === slot || row.slot === explicitSlot(slot ?? "")),
+      );
+  }
+
+  /** The key of a row, as people see it. */
+  keyOf(row: OutboxRow): string {
+    const { journal } = this.#core;
+    const head = row.part === 0 ? row : (journal.outbox.partsOf(row)[0] ?? row);
+    return keyOf(
+      { ...head, part: row.part },
+      head.key === null ? journal.inbox.get(row.turn)?.id : undefined,
+    );
+  }
+
+  #inboxRow(row: InboxRow): ListRow<InboxFilter> {
+    return {
+      ref: makeRef(this.#core.name, "in", row.id),
+      id: row.id,
+      address: formatAddress(this.#core.address()),
+      state: row.state === "done" && row.error !== null ? "failed" : row.state,
+      kind: row.kind,
+      ...(row.error === null ? {} : { error: row.error }),
+      at: row.finished_at ?? row.received_at,
+    };
+  }
+
+  #outboxRow(row: OutboxRow): ListRow<OutboxState> & { key: string } {
+    const key = this.keyOf(row);
+    return {
+      ref: makeRef(this.#core.name, "out", key),
+      id: key,
+      key,
+      address: formatAddress(row.address === null ? this.#core.address() : JSON.parse(row.address)),
+      state: row.state,
+      kind: row.error_kind ?? "",
+      ...(row.error === null ? {} : { error: row.error }),
+      at: row.finished_at ?? row.created_at,
+    };
+  }
+}
+
+/** The opaque reference of a record: its actor, its box, its id. */
+export function makeRef(actor: string, box: "in" | "out", id: string): string {
+  const bytes = new TextEncoder().encode(JSON.stringify([actor, box, id]));
+  return btoa(String.fromCharCode(...bytes))
+    .replaceAll("+", "-")
+    .replaceAll("/", "_")
+    .replaceAll("=", "");
+}
+
+/**
+ * Reads {@link makeRef} back.
+ * @throws {ConfigError} when the text is no reference
+ */
+export function readRef(ref: string): { actor: string; box: "in" | "out"; id: string } {
+  try {
+    const text = atob(ref.replaceAll("-", "+").replaceAll("_", "/"));
+    const bytes = Uint8Array.from(text, (char) => char.charCodeAt(0));
+    const [actor, box, id] = JSON.parse(new TextDecoder().decode(bytes)) as [
+      string,
+      string,
+      string,
+    ];
+    if (typeof actor === "string" && (box === "in" || box === "out") && typeof id === "string")
+      return { actor, box, id };
+  } catch {
+    // Falls through to the one message.
+  }
+  throw new ConfigError("this is not a record's `ref`; take it from a list as it is");
+}
+
+/** An error as a value. */
+export function wireError(error: unknown): WireError {
+  if (!(error instanceof Error)) return { name: "Error", message: String(error) };
+  const { code, kind, retryable, retryAfterMs, key, sentParts } = error as Error &
+    Partial<WireError>;
+  return {
+    name: error.name,
+    message: error.message,
+    ...(code === undefined ? {} : { code }),
+    ...(kind === undefined ? {} : { kind }),
+    ...(retryable === undefined ? {} : { retryable }),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    ...(key === undefined ? {} : { key }),
+    ...(sentParts === undefined ? {} : { sentParts }),
+  };
+}
+
+function pageSize(limit: number | undefined): number {
+  const size = limit ?? 50;
+  if (!Number.isInteger(size) || size < 1 || size > MAX_PAGE)
+    throw new ConfigError(
+      `limit is ${String(limit)}, but must be a whole number from 1 to ${MAX_PAGE}`,
+    );
+  return size;
+}
+
+function readCursor(cursor: string): { turn: number; pos: number } {
+  const match = /^(\d{1,17})\.(\d{1,9})$/.exec(cursor);
+  if (match === null)
+    throw new ConfigError("this is not a cursor; take it from the last page as it is");
+  return { turn: Number(match[1]), pos: Number(match[2]) };
+}
+
+function parseOr(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,348 @@
+/**
+ * The outbox of one chat: intents in, platform calls out, and what happens to a turn's sends when the
+ * turn ends. The parts live in `src/outbox/`; this class is how they meet the engine.
+ *
+ * @module
+ */
+import type { DeliveryStatus, InboundEvent } from "../channels/events.ts";
+import { isOpen, type OutboxRow, OWES, readExtra, writeExtra } from "../journal/records.ts";
+import { Announcer } from "../outbox/Announcer.ts";
+import { Deliveries, intentOf, outcomeOf } from "../outbox/Deliveries.ts";
+import { Drain } from "../outbox/Drain.ts";
+import { type Decided, type Intent, Intents } from "../outbox/Intents.ts";
+import { placeOfMarker } from "../outbox/keys.ts";
+import type { TurnSends } from "../outbox/TurnSends.ts";
+import type { ListenerTools } from "../turns/BotRuntime.ts";
+import type { Core } from "./Core.ts";
+
+/** Statuses for rows whose receipt is not there yet, kept in memory. */
+const MAX_EARLY_STATUSES = 50;
+
+/** How a turn ended, for the sends it leaves behind. */
+export type TurnEnd = "settled" | "failed" | "aborted" | "dead" | "retry";
+
+/** The outbox of one actor. */
+export class Outbox {
+  readonly announcer: Announcer;
+  readonly #core: Core;
+  readonly #drain: Drain;
+  readonly #deliveries: Deliveries;
+  readonly #intents: Intents;
+  readonly #early: DeliveryStatus[] = [];
+  readonly #onTrouble: () => void;
+
+  constructor(core: Core, tools: () => ListenerTools, onTrouble: () => void) {
+    this.#core = core;
+    this.#onTrouble = onTrouble;
+    this.announcer = new Announcer(core, tools);
+    this.#deliveries = new Deliveries(core.host.clock, () => this.#drain.kick());
+    this.#drain = new Drain(core, this.#deliveries, this.announcer, (row) => this.#done(row));
+    this.#intents = new Intents(core, this.#drain, this.#deliveries);
+  }
+
+  /** Whether the drain is at work. */
+  get live(): boolean {
+    return this.#drain.live;
+  }
+
+  /** When the alarm is needed for sends. */
+  nextDue(): number | undefined {
+    return this.#drain.nextDue();
+  }
+
+  /** Starts the drain. */
+  kick(): void {
+    this.#drain.kick();
+  }
+
+  /** Decides a send. */
+  intend(intent: Intent): Promise<Decided> {
+    return this.#intents.intend(intent);
+  }
+
+  /** Runs a platform call that is not a send (an edit, a raw method) after what is in flight. */
+  lane<T>(call: () => Promise<T>): Promise<T> {
+    return this.#drain.lane(call);
+  }
+
+  /** A turn runs again: rows that the last process left `sending` are settled by the table of §6. */
+  recover(rows: readonly OutboxRow[]): void {
+    const orphans = rows.filter((row) => row.state === "sending" && !this.#drain.isInFlight(row));
+    for (const row of orphans) this.#drain.hold(row);
+    if (orphans.length > 0) this.#drain.kick();
+  }
+
+  /**
+   * Gives each open row of a turn a wake-up or suppresses it, so that none is left where nothing looks.
+   * Part of every commit that ends a turn.
+   */
+  closeTurn(sends: TurnSends, end: TurnEnd): void {
+    if (end === "settled" || end === "failed" || end === "aborted") {
+      this.#intents.insertSettled(sends, end !== "settled");
+    }
+    if (!sends.hasRows) return;
+    const { journal, alarm, settings } = this.#core;
+    const now = this.#core.now();
+    let blocked: string | undefined;
+    for (const row of journal.outbox.ofTurn(sends.seq)) {
+      if (!isOpen(row)) continue;
+      const unstarted = row.state === "pending" && row.attempts === 0;
+      const scheduled = row.due_at !== null;
+      const notRepeated =
+        end === "settled" && !sends.isConsumed(row.slot) && row.first_maybe_at === null;
+      const drop =
+        (row.state === "pending" || row.state === "failed") &&
+        row.first_maybe_at === null &&
+        ((notRepeated && row.part === 0 && !scheduled) ||
+          (end === "aborted" && unstarted && !scheduled));
+      if (drop || (blocked === undefined ? false : blocked === `drop ${row.slot}`)) {
+        blocked = `drop ${row.slot}`;
+        journal.outbox.move(row, "suppressed", {
+          extra: writeExtra({
+            ...readExtra(row),
+            reason: end === "aborted" ? "turn_aborted" : "not_repeated",
+          }),
+          due_at: null,
+          finished_at: now,
+        });
+        continue;
+      }
+      // A turn that runs again holds its unsent rows until that run asks for them.
+      if (end === "retry" && row.state !== "sending") continue;
+      // Parts behind an open part get their wake-up in the commit that ends it.
+      if (blocked === row.slot) continue;
+      blocked = row.slot;
+      if (row.due_at === null) {
+        const at = row.state === "sending" ? now + settings.outbox.leaseMs : now;
+        journal.outbox.update(row, { due_at: at });
+        alarm.arm(at);
+      } else {
+        alarm.arm(row.due_at);
+      }
+    }
+  }
+
+  /** After the commit that ended a turn. */
+  released(sends: TurnSends): void {
+    sends.closed = true;
+    this.#drain.release(sends.seq);
+    for (const row of sends.hasRows ? this.#core.journal.outbox.ofTurn(sends.seq) : [])
+      this.#tell(row);
+    this.#drain.kick();
+  }
+
+  /** Applies a delivery status. Call inside the receive commit. Returns the row it was about. */
+  applyStatus(status: DeliveryStatus): OutboxRow | undefined {
+    const row = this.#find(status.marker, status.platformId);
+    if (row === undefined) {
+      this.#early.push(status);
+      if (this.#early.length > MAX_EARLY_STATUSES) this.#early.shift();
+      return undefined;
+    }
+    this.#apply(row, status);
+    return row;
+  }
+
+  /** Whether an event is our own message come back; settles an unknown send. Call inside the receive commit. */
+  absorbEcho(event: InboundEvent, marker: string | undefined): boolean {
+    const row = this.#find(marker, event.messageId);
+    if (row === undefined) return false;
+    this.#apply(row, {
+      status: "sent",
+      at: event.at,
+      chat: event.chat,
+      ...(event.messageId === undefined ? {} : { platformId: event.messageId }),
+    });
+    return true;
+  }
+
+  /** Sends a dead, failed or unknown record again, with a fresh budget. Returns whether it could. */
+  retry(head: OutboxRow): boolean {
+    const { journal, alarm } = this.#core;
+    const rows = journal.outbox
+      .partsOf(head)
+      .filter((row) => isOpen(row) || row.state === "dead" || row.state === "unknown");
+    const first = rows[0];
+    if (first === undefined || !["dead", "failed", "unknown"].includes(first.state)) return false;
+    const now = this.#core.now();
+    journal.commit("outbox.retry", () => {
+      for (const row of rows) {
+        if (row.state === "sending") continue;
+        const { held: _held, lookups: _lookups, ...extra } = readExtra(row);
+        const fresh: Partial<OutboxRow> = {
+          attempts: 0,
+          finished_at: null,
+          owed: row.owed & OWES.ambiguous,
+          due_at: row === first ? now : null,
+          created_at: now,
+        };
+        if (row.state === "unknown") {
+          // The operator accepts a possible duplicate; a keyed marker past its window is of no use.
+          const spent = row.first_maybe_at !== null && this.#windowOver(row);
+          journal.outbox.update(row, {
+            ...fresh,
+            ...(spent ? { generation: row.generation + 1, owed: row.owed | OWES.ambiguous } : {}),
+            extra: writeExtra({
+              ...extra,
+              resend: true,
+              ...(spent ? { action: "resent" as const, cause: "operator" } : {}),
+            }),
+          });
+        } else if (row.state === "dead") {
+          journal.outbox.move(row, "pending", {
+            ...fresh,
+            error: null,
+            error_kind: null,
+            receipt: null,
+            extra: writeExtra(extra),
+          });
+        } else {
+          journal.outbox.update(row, fresh);
+        }
+      }
+      alarm.arm(now);
+    });
+    this.#drain.kick();
+    return true;
+  }
+
+  /** Gives a record up. Returns whether it could. */
+  discard(row: OutboxRow): boolean {
+    if (!isOpen(row) && row.state !== "unknown" && row.state !== "dead") return false;
+    if (row.state === "sending") return false;
+    this.#core.journal.commit("outbox.discard", () => {
+      const patch = {
+        due_at: null,
+        finished_at: this.#core.now(),
+        owed: 0,
+        error_kind: "cancelled",
+        error: "discarded by an operator",
+      };
+      if (row.state === "dead") this.#core.journal.outbox.update(row, patch);
+      else this.#core.journal.outbox.move(row, "dead", patch);
+    });
+    this.#tell(row);
+    this.#drain.kick();
+    return true;
+  }
+
+  /** Cancels a send that has not begun. Returns whether it did. */
+  cancel(head: OutboxRow): boolean {
+    const rows = this.#core.journal.outbox.partsOf(head);
+    const unsent = rows.every(
+      (row) => (row.state === "pending" || row.state === "failed") && row.first_maybe_at === null,
+    );
+    if (!unsent || rows.some((row) => this.#drain.isInFlight(row))) return false;
+    this.#core.journal.commit("outbox.cancel", () => {
+      for (const row of rows) {
+        this.#core.journal.outbox.move(row, "suppressed", {
+          due_at: null,
+          finished_at: this.#core.now(),
+          extra: writeExtra({ ...readExtra(row), reason: "cancelled" }),
+        });
+      }
+    });
+    this.#tell(head);
+    return true;
+  }
+
+  #windowOver(row: OutboxRow): boolean {
+    const { markerWindowMs, class: kind } = this.#core.channel().capabilities.delivery;
+    if (kind !== "keyed" || markerWindowMs === undefined || row.first_maybe_at === null)
+      return false;
+    return (
+      this.#core.now() + this.#core.settings.outbox.sendTimeoutMs >
+      row.first_maybe_at + markerWindowMs
+    );
+  }
+
+  #find(marker: string | undefined, platformId: string | undefined): OutboxRow | undefined {
+    const { outbox, side } = this.#core.journal;
+    if (marker !== undefined) {
+      const place = placeOfMarker(marker);
+      const row = place && outbox.get(place.turn, place.pos);
+      if (row?.marker === marker) return row;
+    }
+    const place = platformId === undefined ? undefined : side.receipt(platformId);
+    return place && outbox.get(place.turn, place.pos);
+  }
+
+  #apply(row: OutboxRow, status: DeliveryStatus): void {
+    const { outbox } = this.#core.journal;
+    const extra = readExtra(row);
+    const rank = ["sent", "delivered", "read"];
+    if (status.status === "failed") {
+      if (row.state !== "sent") return;
+      outbox.move(row, "dead", {
+        error_kind: status.error?.kind ?? "unknown",
+        error: status.error?.message ?? "the platform could not deliver it",
+        extra: writeExtra({ ...extra, delivery: "failed" }),
+        owed: row.owed | (this.#core.bot.hasListener("durability:dead") ? OWES.dead : 0),
+        due_at: this.#core.now() + this.#core.settings.outbox.leaseMs,
+      });
+      this.#core.metrics.count("outboxDead");
+      return;
+    }
+    const delivery = status.status === "sent" ? undefined : status.status;
+    if (row.state === "sent") {
+      if (
+        delivery === undefined ||
+        rank.indexOf(delivery) <= rank.indexOf(extra.delivery ?? "sent")
+      )
+        return;
+      outbox.update(row, { extra: writeExtra({ ...extra, delivery }) });
+      return;
+    }
+    if (row.state === "sending" || row.state === "unknown" || row.state === "failed") {
+      // Proof of an attempt whose answer was lost, or is still on its way.
+      outbox.move(row, "sent", {
+        receipt: JSON.stringify({
+          id: status.platformId ?? row.marker ?? "",
+          kind: "other",
+          at: status.at,
+        }),
+        extra: writeExtra({ ...extra, ...(delivery === undefined ? {} : { delivery }) }),
+        finished_at: this.#core.now(),
+        claim: null,
+        due_at: row.owed === 0 ? null : this.#core.now() + this.#core.settings.outbox.leaseMs,
+      });
+    }
+  }
+
+  /** A row changed: tell who waits, announce what is owed, apply what came early. */
+  #done(row: OutboxRow): void {
+    if (row.state === "sent" && this.#early.length > 0) this.#applyEarly(row);
+    if (
+      row.state === "dead" ||
+      row.state === "unknown" ||
+      (row.state === "failed" && row.due_at !== null)
+    )
+      this.#onTrouble();
+    this.#tell(row);
+  }
+
+  #applyEarly(row: OutboxRow): void {
+    const id = row.receipt === null ? undefined : (JSON.parse(row.receipt) as { id: string }).id;
+    const mine = this.#early.filter(
+      (status) => status.platformId === id || status.marker === row.marker,
+    );
+    if (mine.length === 0) return;
+    this.#core.journal.commit("outbox.status", () => {
+      for (const status of mine) this.#apply(row, status);
+    });
+    for (const status of mine) this.#early.splice(this.#early.indexOf(status), 1);
+  }
+
+  /** Tells inline waiters and listeners about a row. */
+  tell(row: OutboxRow): void {
+    this.#tell(row);
+  }
+
+  #tell(row: OutboxRow): void {
+    this.announcer.pushSend(row);
+    const intent = intentOf(row);
+    if (this.#deliveries.deadlineOf(intent) === undefined) return;
+    const outcome = outcomeOf(this.#core.journal.outbox.partsOf(row));
+    if (outcome !== undefined) this.#deliveries.settle(intent, outcome);
+  }
+}

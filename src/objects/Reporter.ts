@@ -1,0 +1,111 @@
+/**
+ * Reports of one chat to the Registry: off the hot path, at most one at a time, with whatever the
+ * counters have gathered. A report that fails is made again by the next alarm.
+ *
+ * @module
+ */
+import type { Core } from "./Core.ts";
+import { addMetrics, type MetricValues, noMetrics } from "./Metrics.ts";
+import { formatAddress } from "./names.ts";
+
+/** How a chat stands, for lists across chats. */
+export interface ChatReport {
+  /** The chat's actor. */
+  name: string;
+  /** As `formatAddress` writes it. */
+  address: string;
+  /** What was counted since the last report. */
+  metrics: Partial<MetricValues>;
+  /** Records that need somebody: counted up to a cap. */
+  dead: number;
+  unknown: number;
+  failed: number;
+  /** When unfinished work is due next: epoch ms; a sweep wakes the chat if it slept past it. */
+  dueAt?: number;
+}
+
+/** Counting stops here: an operator who has this many looks at a list. */
+const COUNT_CAP = 100;
+
+/** The reports of one chat. */
+export class Reporter {
+  readonly #core: Core;
+  #wanted = false;
+  #running = false;
+
+  constructor(core: Core) {
+    this.#core = core;
+  }
+
+  /** Something is dead, unknown, deferred or was recovered: report soon. */
+  trouble(): void {
+    this.#wanted = true;
+    // After the current commit and what follows it, so that one report tells all of it.
+    this.#core.host.keepAlive(Promise.resolve().then(() => this.#send()));
+  }
+
+  /** Reports what has gathered, if anything. */
+  flush(): void {
+    this.#core.host.keepAlive(this.#send());
+  }
+
+  async #send(): Promise<void> {
+    if (this.#running) return;
+    const metrics = this.#core.metrics.take();
+    if (metrics === undefined && !this.#wanted) return;
+    this.#wanted = false;
+    this.#running = true;
+    try {
+      const report = this.#report(metrics ?? noMetrics());
+      await this.#core.host.actors.call(
+        "Registry",
+        registryOf(this.#core.name),
+        "report",
+        JSON.stringify(report),
+      );
+    } catch (error) {
+      if (metrics !== undefined) this.#core.metrics.restore(addMetrics(noMetrics(), metrics));
+      this.#wanted = true;
+      this.#core.host.log.debug("a report could not be made", { error: String(error) });
+    } finally {
+      this.#running = false;
+    }
+  }
+
+  #report(metrics: MetricValues): ChatReport {
+    const { journal, name } = this.#core;
+    const counted = Object.fromEntries(Object.entries(metrics).filter(([, value]) => value !== 0));
+    const exists = journal.exists();
+    const dueAt = exists ? this.#core.unfinished() : undefined;
+    const top = { turn: Number.MAX_SAFE_INTEGER, pos: 0 };
+    return {
+      name,
+      address:
+        exists && journal.identity() !== undefined ? formatAddress(this.#core.address()) : "",
+      metrics: counted,
+      dead: exists
+        ? journal.outbox.list("dead", top, COUNT_CAP).length +
+          journal.inbox.list("dead", Number.MAX_SAFE_INTEGER, COUNT_CAP).length
+        : 0,
+      unknown: exists ? journal.outbox.list("unknown", top, COUNT_CAP).length : 0,
+      failed: exists ? journal.inbox.list("failed", Number.MAX_SAFE_INTEGER, COUNT_CAP).length : 0,
+      ...(dueAt === undefined ? {} : { dueAt }),
+    };
+  }
+}
+
+/** Registry shards per bot: reports of a busy bot must not meet in one object. */
+export const REGISTRY_SHARDS = 4;
+
+/** The shard that a chat reports to. */
+export function registryOf(actorName: string): string {
+  let hash = 0;
+  for (let at = 0; at < actorName.length; at += 1)
+    hash = (hash * 31 + actorName.charCodeAt(at)) >>> 0;
+  return `${actorName.split("/").slice(0, 3).join("/")}/${hash % REGISTRY_SHARDS}`;
+}
+
+/** All shards of a bot. */
+export function registriesOf(prefix: string): string[] {
+  return Array.from({ length: REGISTRY_SHARDS }, (_unused, shard) => `${prefix}/${shard}`);
+}

@@ -1,0 +1,109 @@
+/**
+ * The Durable Object of a web chat session: a thin shell around `WebChatRoom`. Its sockets hibernate, so
+ * that an open page costs nothing while nobody says anything; all that a socket has to remember is in
+ * its attachment, and all that the session has to remember is in storage.
+ *
+ * @module
+ */
+import { DurableObject } from "cloudflare:workers";
+import { admit, openGate, readGate } from "../channels/webchat/gate.ts";
+import { type SocketReply, WebChatRoom } from "../channels/webchat/WebChatRoom.ts";
+import type { Host } from "../host/Host.ts";
+
+/** Sockets of one session: tabs and devices. The oldest makes way for the newest. */
+const MAX_SOCKETS = 20;
+
+/**
+ * Makes the class that the worker exports as `WebChat`.
+ *
+ * @param makeHost the machine under one incarnation
+ */
+export function defineWebChat(makeHost: (ctx: DurableObjectState, env: unknown) => Host) {
+  return class WebChat extends DurableObject<unknown> {
+    readonly #host: Host;
+    readonly #room: WebChatRoom;
+
+    constructor(ctx: DurableObjectState, env: unknown) {
+      super(ctx, env);
+      this.#host = makeHost(ctx, env);
+      this.#room = new WebChatRoom(this.#host, ctx.id.name ?? "", {
+        send: (text) => this.#broadcast(text),
+        count: () => ctx.getWebSockets().length,
+      });
+      // Answered by the runtime: a page can tell a dead connection from a quiet one without waking us.
+      ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
+    }
+
+    /** What the bot calls: `deliver`, `edit`, `remove`, `typing`. JSON both ways. */
+    call(method: string, payload: string): Promise<string> {
+      return this.#room.call(method, payload);
+    }
+
+    /** Opens a socket. Who may is decided at the edge. */
+    override fetch(request: Request): Response {
+      if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") {
+        return new Response("this is a WebSocket", {
+          status: 426,
+          headers: { upgrade: "websocket" },
+        });
+      }
+      const open = this.ctx.getWebSockets();
+      if (open.length >= MAX_SOCKETS) open[0]?.close(4409, "too many tabs");
+      const { 0: client, 1: server } = new WebSocketPair();
+      this.ctx.acceptWebSocket(server);
+      server.serializeAttachment(openGate(this.#host.clock.now()));
+      return new Response(null, { status: 101, webSocket: client });
+    }
+
+    /** A frame came. */
+    override async webSocketMessage(socket: WebSocket, frame: string | ArrayBuffer): Promise<void> {
+      const now = this.#host.clock.now();
+      const admission = admit(readGate(socket.deserializeAttachment(), now), frame, now);
+      if (!admission.ok) {
+        socket.close(admission.close.code, admission.close.reason);
+        return;
+      }
+      socket.serializeAttachment(admission.state);
+      if (typeof frame === "string") await this.#room.message(frame, replyTo(socket, now));
+    }
+
+    /** A page left. Its close is answered by the runtime; what it has not got stays in the log. */
+    override webSocketClose(): void {}
+
+    /** A connection broke. The page comes back by itself. */
+    override webSocketError(_socket: WebSocket, error: unknown): void {
+      this.#host.log.debug("a socket of a web chat broke", { error: String(error) });
+    }
+
+    /** Wakes for messages that the bot did not take, and for what is too old. */
+    override alarm(): Promise<void> {
+      return this.#room.alarm();
+    }
+
+    #broadcast(text: string): void {
+      const now = this.#host.clock.now();
+      for (const socket of this.ctx.getWebSockets()) {
+        if (readGate(socket.deserializeAttachment(), now).greeted) trySend(socket, text);
+      }
+    }
+  };
+}
+
+function replyTo(socket: WebSocket, now: number): SocketReply {
+  return {
+    send: (text) => trySend(socket, text),
+    greet() {
+      const state = readGate(socket.deserializeAttachment(), now);
+      socket.serializeAttachment({ ...state, greeted: true });
+    },
+  };
+}
+
+/** A socket that closes at this moment throws; its page asks again when it is back. */
+function trySend(socket: WebSocket, text: string): void {
+  try {
+    socket.send(text);
+  } catch {
+    // Nothing to do.
+  }
+}

@@ -1,0 +1,193 @@
+/**
+ * Tells listeners what became dead or ambiguous, and what was sent, at least once each: the bit in the
+ * row is cleared only after the listener returned.
+ *
+ * @module
+ */
+import { isOpen, type OutboxRow, OWES, readExtra } from "../journal/records.ts";
+import type { Core } from "../objects/Core.ts";
+import { formatAddress } from "../objects/names.ts";
+import { backoffMs } from "../time/backoff.ts";
+import { TIMED_OUT, withDeadline } from "../time/Clock.ts";
+import type { ListenerTools } from "../turns/BotRuntime.ts";
+import { keyOf } from "./keys.ts";
+import { receiptOf } from "./results.ts";
+
+/** How long one listener may take, in ms. */
+const LISTENER_TIMEOUT_MS = 30_000;
+/** A listener that throws is called again this often, then the log has to do. */
+const MAX_TRIES = 5;
+
+type Item = { box: "in"; seq: number } | { box: "out"; turn: number; pos: number };
+
+function nameOf(item: Item): string {
+  return item.box === "in" ? `in/${item.seq}` : `out/${item.turn}.${item.pos}`;
+}
+
+/** The announcements of one actor: a loop of its own, so that a slow listener holds no send. */
+export class Announcer {
+  readonly #core: Core;
+  readonly #tools: () => ListenerTools;
+  readonly #queue = new Map<string, Item>();
+  readonly #tries = new Map<string, number>();
+  #running = false;
+
+  constructor(core: Core, tools: () => ListenerTools) {
+    this.#core = core;
+    this.#tools = tools;
+  }
+
+  get live(): boolean {
+    return this.#running;
+  }
+
+  /** Whether a row waits here for its listener. */
+  has(row: { turn: number; pos: number }): boolean {
+    return this.#queue.has(`out/${row.turn}.${row.pos}`);
+  }
+
+  /** Announces what a send owes. */
+  pushSend(row: OutboxRow): void {
+    if (row.owed !== 0) this.#push({ box: "out", turn: row.turn, pos: row.pos });
+  }
+
+  /** Announces what an event owes. */
+  pushEvent(seq: number): void {
+    this.#push({ box: "in", seq });
+  }
+
+  #push(item: Item): void {
+    this.#queue.set(nameOf(item), item);
+    if (this.#running) return;
+    this.#running = true;
+    this.#core.host.keepAlive(this.#run());
+  }
+
+  async #run(): Promise<void> {
+    for (;;) {
+      const [name, item] = this.#queue.entries().next().value ?? [];
+      if (name === undefined || item === undefined) break;
+      try {
+        await (item.box === "in" ? this.#event(item.seq) : this.#send(item.turn, item.pos));
+        this.#tries.delete(name);
+      } catch (error) {
+        this.#failed(name, item, error);
+      }
+      this.#queue.delete(name);
+    }
+    this.#running = false;
+  }
+
+  async #send(turn: number, pos: number): Promise<void> {
+    const { outbox, inbox } = this.#core.journal;
+    for (const bit of [OWES.ambiguous, OWES.dead, OWES.afterSend]) {
+      const row = outbox.get(turn, pos);
+      if (row === undefined) return;
+      if ((row.owed & bit) === 0) continue;
+      const extra = readExtra(row);
+      const head = outbox.partsOf(row)[0] ?? row;
+      const key = keyOf({ ...head, part: row.part }, inbox.get(turn)?.id);
+      const address = row.address === null ? this.#core.address() : JSON.parse(row.address);
+      const chatId = formatAddress(address);
+      await this.#call(async (tools) => {
+        const { bot } = this.#core;
+        if (bit === OWES.ambiguous) {
+          await bot.announce(
+            "durability:ambiguous",
+            { key, chatId, cause: extra.cause ?? "no_answer", action: extra.action ?? "held" },
+            tools,
+          );
+        } else if (bit === OWES.dead) {
+          await bot.announce(
+            "durability:dead",
+            {
+              kind: "outbound",
+              id: key,
+              chatId,
+              error: row.error ?? "",
+              errorKind: row.error_kind ?? "unknown",
+            },
+            tools,
+          );
+        } else {
+          await bot.afterSend({ key, address, receipt: receiptOf([row]) }, tools);
+        }
+      });
+      this.#paid(turn, pos, bit);
+    }
+  }
+
+  #paid(turn: number, pos: number, bit: number): void {
+    this.#core.journal.commit("outbox.announced", () => {
+      const { outbox } = this.#core.journal;
+      const row = outbox.get(turn, pos);
+      if (row === undefined) return;
+      const owed = row.owed & ~bit;
+      outbox.update(row, owed === 0 && !isOpen(row) ? { owed, due_at: null } : { owed });
+    });
+  }
+
+  async #event(seq: number): Promise<void> {
+    const row = this.#core.journal.inbox.get(seq);
+    if (row === undefined || (row.owed & OWES.dead) === 0) return;
+    const chatId = formatAddress(this.#core.address());
+    await this.#call((tools) =>
+      this.#core.bot.announce(
+        "durability:dead",
+        { kind: "inbound", id: row.id, chatId, error: row.error ?? "" },
+        tools,
+      ),
+    );
+    this.#core.journal.commit("inbox.announced", () => {
+      const now = this.#core.journal.inbox.get(seq);
+      // A replay asked for meanwhile has opened the record again, and that stays.
+      if (now?.state === "dead") this.#core.journal.inbox.update(now, { owed: 0, open: 0 });
+    });
+  }
+
+  async #call(listener: (tools: ListenerTools) => Promise<void>): Promise<void> {
+    this.#core.host.probe("listener", "before");
+    const done = await withDeadline(
+      this.#core.host.clock,
+      LISTENER_TIMEOUT_MS,
+      listener(this.#tools()),
+    );
+    this.#core.host.probe("listener", "after");
+    if (done === TIMED_OUT)
+      throw new Error(`the listener took longer than ${LISTENER_TIMEOUT_MS} ms`);
+  }
+
+  #failed(name: string, item: Item, error: unknown): void {
+    const tries = (this.#tries.get(name) ?? 0) + 1;
+    this.#tries.set(name, tries);
+    this.#core.host.log.error("a durability listener failed", {
+      record: name,
+      tries,
+      error: String(error),
+    });
+    const wait = backoffMs(this.#core.settings.inbox.backoff, tries, this.#core.host.random());
+    try {
+      this.#core.journal.commit("announce.retry", () => {
+        const giveUp = tries >= MAX_TRIES;
+        const at = this.#core.now() + wait;
+        if (item.box === "in") {
+          const row = this.#core.journal.inbox.get(item.seq);
+          if (row?.state === "dead") {
+            this.#core.journal.inbox.update(row, giveUp ? { owed: 0, open: 0 } : { due_at: at });
+          }
+        } else {
+          const row = this.#core.journal.outbox.get(item.turn, item.pos);
+          if (row !== undefined && !isOpen(row)) {
+            this.#core.journal.outbox.update(
+              row,
+              giveUp ? { owed: 0, due_at: null } : { due_at: at },
+            );
+          }
+        }
+        if (!giveUp) this.#core.alarm.arm(at);
+      });
+    } catch (failure) {
+      this.#core.host.log.error("the journal could not be written", { error: String(failure) });
+    }
+  }
+}

@@ -1,0 +1,251 @@
+/**
+ * The drain: the only code that calls `channel.send`. One call is in flight per chat. Rows are read
+ * from the journal each time, because after any await another call, a status or an operator may have
+ * changed them.
+ *
+ * @module
+ */
+
+import { isOpen, type OutboxRow, readExtra } from "../journal/records.ts";
+import type { Core } from "../objects/Core.ts";
+import type { CancelTimer } from "../time/Clock.ts";
+import type { Announcer } from "./Announcer.ts";
+import { Attempt } from "./Attempt.ts";
+import { type Deliveries, intentOf } from "./Deliveries.ts";
+
+/** How many due rows one look reads. */
+const SLICE = 32;
+
+/** A row that is already marked `sending` by the commit that recorded it. */
+export interface Started {
+  row: OutboxRow;
+  claim: string;
+}
+
+interface Picked {
+  row: OutboxRow;
+}
+
+/** The sending loop of one actor. */
+export class Drain {
+  readonly #core: Core;
+  readonly #deliveries: Deliveries;
+  readonly #attempt: Attempt;
+  readonly #announcer: Announcer;
+  /** Rows of live turns that somebody asked to deliver; everything else is found by its due time. */
+  readonly #held = new Map<string, { turn: number; pos: number }>();
+  #running = false;
+  #inFlight: { turn: number; pos: number } | undefined;
+  #gateUntil: number | undefined;
+  /** While at rest with something not ready: when it will be. */
+  #resumeAt: number | undefined;
+  /** Whether the loop has looked at the rows and found nothing ready. */
+  #rested = false;
+  #timer: CancelTimer | undefined;
+
+  constructor(
+    core: Core,
+    deliveries: Deliveries,
+    announcer: Announcer,
+    onDone: (row: OutboxRow) => void,
+  ) {
+    this.#core = core;
+    this.#announcer = announcer;
+    this.#deliveries = deliveries;
+    this.#attempt = new Attempt(core, {
+      isHeld: (row) => this.#held.has(placeKey(row)),
+      isInline: (row) => deliveries.deadlineOf(intentOf(row)) !== undefined,
+      gate: (until) => {
+        this.#gateUntil = Math.max(this.#gateUntil ?? 0, until);
+      },
+      done: onDone,
+    });
+  }
+
+  /** Whether a send could go out this instant: nothing in flight, nothing older that is waited for. */
+  get idle(): boolean {
+    return !this.#running && this.#held.size === 0 && this.#gate() <= this.#core.now();
+  }
+
+  /** Whether the loop is at work. */
+  get live(): boolean {
+    return this.#running;
+  }
+
+  /** Whether `row` is being sent right now by this incarnation. */
+  isInFlight(row: { turn: number; pos: number }): boolean {
+    return this.#inFlight?.turn === row.turn && this.#inFlight.pos === row.pos;
+  }
+
+  /** Delivers a row on behalf of a live turn. */
+  hold(row: { turn: number; pos: number }): void {
+    this.#held.set(placeKey(row), { turn: row.turn, pos: row.pos });
+  }
+
+  /** The turn is over: its rows are found by their due time from now on. */
+  release(turn: number): void {
+    for (const [key, place] of this.#held) if (place.turn === turn) this.#held.delete(key);
+  }
+
+  /** Starts the loop unless it runs. `first` is sent in this very turn of the event loop. */
+  kick(first?: Started): void {
+    if (this.#running) return;
+    this.#running = true;
+    this.#timer?.();
+    this.#timer = undefined;
+    this.#resumeAt = undefined;
+    this.#core.host.keepAlive(this.#run(first));
+  }
+
+  /** Runs a call outside the journal in the lane, after what is in flight. */
+  async lane<T>(call: () => Promise<T>): Promise<T> {
+    while (this.#running) await new Promise<void>((resolve) => this.#idlers.push(resolve));
+    this.#running = true;
+    try {
+      return await call();
+    } finally {
+      this.#running = false;
+      this.#wakeIdlers();
+      this.kick();
+    }
+  }
+  readonly #idlers: (() => void)[] = [];
+
+  /** When the alarm is needed for rows that no live loop holds. */
+  nextDue(): number | undefined {
+    const now = this.#core.now();
+    let next: number | undefined;
+    for (const place of this.#core.journal.outbox.nextDue(SLICE)) {
+      if (this.#held.has(placeKey(place)) || this.isInFlight(place) || this.#announcer.has(place))
+        continue;
+      // A row that is due but could not go waits for something this life knows about; the second is a
+      // guard, so that no row that nothing can move makes the alarm spin.
+      const at =
+        place.due_at > now
+          ? place.due_at
+          : Math.max(this.#resumeAt ?? 0, this.#gateUntil ?? 0, this.#rested ? now + 1_000 : now);
+      next = Math.min(next ?? at, at);
+    }
+    return next;
+  }
+
+  #gate(): number {
+    this.#gateUntil ??= this.#core.journal.outbox.rateLimitedUntil(this.#core.now()) ?? 0;
+    return this.#gateUntil;
+  }
+
+  async #run(first: Started | undefined): Promise<void> {
+    let started = first;
+    for (;;) {
+      try {
+        const picked = started ?? this.#pick();
+        if (picked === undefined) break;
+        this.#inFlight = { turn: picked.row.turn, pos: picked.row.pos };
+        await (started === undefined
+          ? this.#attempt.deliver(picked.row)
+          : this.#attempt.send(started.row, started.claim));
+      } catch (error) {
+        // Only the journal can fail here; the rows keep their wake-up, so the alarm tries again.
+        this.#core.host.log.error("the outbox could not be written", { error: String(error) });
+        break;
+      } finally {
+        this.#inFlight = undefined;
+        started = undefined;
+      }
+    }
+    this.#running = false;
+    this.#rest();
+    this.#wakeIdlers();
+  }
+
+  #wakeIdlers(): void {
+    for (const resolve of this.#idlers.splice(0)) resolve();
+  }
+
+  /** The next row to act on, or nothing. No await from here to the flag that the loop stopped. */
+  #pick(): Picked | undefined {
+    const now = this.#core.now();
+    const gate = this.#gate();
+    this.#resumeAt = undefined;
+    const strict = this.#core.settings.outbox.order === "strict";
+    for (const row of this.#candidates(strict)) {
+      const at = Math.max(row.due_at ?? 0, gate);
+      if (this.#isBehindAPart(row)) continue;
+      if (at <= now) return { row };
+      this.#resumeAt = Math.min(this.#resumeAt ?? at, at);
+      const intent = intentOf(row);
+      const deadline = this.#deliveries.deadlineOf(intent);
+      if (deadline !== undefined && at > deadline) this.#deliveries.defer(intent);
+      // An older row holds the lane while somebody waits for it, or while its replacement does.
+      const holds =
+        strict ||
+        this.#deliveries.deadlineOf(intent) !== undefined ||
+        readExtra(row).superseded === true;
+      if (holds) {
+        this.#deferBehind(row, at);
+        break;
+      }
+    }
+    return undefined;
+  }
+
+  /** Open rows that may be next, oldest first. */
+  #candidates(strict: boolean): OutboxRow[] {
+    const { outbox } = this.#core.journal;
+    const rows = new Map<string, OutboxRow>();
+    for (const [key, place] of this.#held) {
+      const row = outbox.get(place.turn, place.pos);
+      if (row === undefined || !isOpen(row)) this.#held.delete(key);
+      else rows.set(key, row);
+    }
+    const until = strict ? Number.MAX_SAFE_INTEGER : this.#core.now();
+    for (const row of outbox.due(until, SLICE)) {
+      if (isOpen(row)) rows.set(placeKey(row), row);
+      // Over, but somebody has still to be told.
+      else if (row.due_at !== null && row.due_at <= this.#core.now()) this.#announcer.pushSend(row);
+    }
+    return [...rows.values()].sort((a, b) => a.turn - b.turn || a.pos - b.pos);
+  }
+
+  #isBehindAPart(row: OutboxRow): boolean {
+    if (row.part === 0) return false;
+    const previous = this.#core.journal.outbox.previousPart(row);
+    return previous !== undefined && isOpen(previous);
+  }
+
+  /** A reply whose blocker goes later than its own budget need not wait for the budget to run out. */
+  #deferBehind(blocker: OutboxRow, at: number): void {
+    for (const place of [...this.#held.values()]) {
+      if (place.turn < blocker.turn || (place.turn === blocker.turn && place.pos <= blocker.pos))
+        continue;
+      const row = this.#core.journal.outbox.get(place.turn, place.pos);
+      if (row === undefined) continue;
+      const deadline = this.#deliveries.deadlineOf(intentOf(row));
+      if (deadline !== undefined && at > deadline) this.#deliveries.defer(intentOf(row));
+    }
+  }
+
+  /** Nothing is ready: a timer for what is waited for here, the alarm for the rest. */
+  #rest(): void {
+    this.#rested = true;
+    const now = this.#core.now();
+    if (this.#resumeAt !== undefined && this.#held.size > 0) {
+      this.#timer = this.#core.host.clock.setTimer(this.#resumeAt - now, () => {
+        this.#timer = undefined;
+        this.kick();
+      });
+    }
+    const next = this.nextDue();
+    if (next !== undefined && this.#core.alarm.isLaterThan(next)) {
+      try {
+        this.#core.journal.commit("outbox.arm", () => this.#core.alarm.arm(next));
+      } catch (error) {
+        this.#core.host.log.error("the alarm could not be set", { error: String(error) });
+      }
+    }
+  }
+}
+
+function placeKey(row: { turn: number; pos: number }): string {
+  return `${row.turn}.${row.pos}`;
+}

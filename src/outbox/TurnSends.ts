@@ -1,0 +1,95 @@
+/**
+ * The sends of one run of one turn: ordinals per step scope, what earlier runs recorded, and what the
+ * settle has to add.
+ *
+ * @module
+ */
+import type { OutboxRow } from "../journal/records.ts";
+import { PARTS_PER_INTENT } from "./render.ts";
+
+/** A send that is recorded only when its turn settles. */
+export interface SettledIntent {
+  rows: OutboxRow[];
+  kept: { id: string; value: string }[];
+}
+
+/** The state of one run's sends. */
+export class TurnSends {
+  readonly seq: number;
+  /** The inbox id: the front of every key. */
+  readonly id: string;
+  /** Sends on a closed context throw. */
+  closed = false;
+  readonly settled: SettledIntent[] = [];
+  /** Sends in progress, which the turn waits for. */
+  readonly open = new Set<Promise<unknown>>();
+  readonly #ordinals = new Map<string, number>();
+  /** First parts that earlier runs recorded, by slot. */
+  readonly #recorded = new Map<string, OutboxRow>();
+  readonly #consumed = new Set<string>();
+  #nextBase = 0;
+  /** Whether this turn has any row, from this run or an earlier one. */
+  hasRows: boolean;
+
+  constructor(seq: number, id: string, recorded: readonly OutboxRow[]) {
+    this.seq = seq;
+    this.id = id;
+    this.hasRows = recorded.length > 0;
+    for (const row of recorded) {
+      if (row.part === 0) this.#recorded.set(row.slot, row);
+      this.#nextBase = Math.max(this.#nextBase, Math.floor(row.pos / PARTS_PER_INTENT) + 1);
+    }
+  }
+
+  /** The slot of the next send in a step scope (empty for the turn itself). */
+  nextSlot(scope: string): string {
+    const n = this.#ordinals.get(scope) ?? 0;
+    this.#ordinals.set(scope, n + 1);
+    return scope === "" ? String(n) : `${scope}/${n}`;
+  }
+
+  /** The position of the next intent's first part. */
+  nextPos(): number {
+    this.hasRows = true;
+    const pos = this.#nextBase * PARTS_PER_INTENT;
+    this.#nextBase += 1;
+    return pos;
+  }
+
+  /** What an earlier run, or this one, recorded in a slot. */
+  recorded(slot: string): OutboxRow | undefined {
+    return this.#recorded.get(slot);
+  }
+
+  /** The row that replaced what a slot first said, if one did. */
+  divergedFrom(slot: string): OutboxRow | undefined {
+    for (const [name, row] of this.#recorded) if (name.startsWith(`${slot}~`)) return row;
+    return undefined;
+  }
+
+  /** A row of the same step scope with the same content that this run has not asked for yet. */
+  unconsumed(scope: string, fingerprint: string): OutboxRow | undefined {
+    for (const [slot, row] of this.#recorded) {
+      if (row.fingerprint !== fingerprint || this.#consumed.has(slot) || slot.startsWith("="))
+        continue;
+      const at = slot.lastIndexOf("/");
+      if ((at < 0 ? "" : slot.slice(0, at)) === scope) return row;
+    }
+    return undefined;
+  }
+
+  /** Marks a slot as asked for by this run. */
+  consume(slot: string): void {
+    this.#consumed.add(slot);
+  }
+
+  isConsumed(slot: string): boolean {
+    return this.#consumed.has(slot);
+  }
+
+  /** Remembers what this run recorded. */
+  record(head: OutboxRow): void {
+    this.#recorded.set(head.slot, head);
+    this.#consumed.add(head.slot);
+  }
+}

@@ -1,0 +1,133 @@
+/**
+ * A channel over a {@link MockPlatform}, with whatever abilities a test declares.
+ *
+ * @module
+ */
+import type { Capabilities, Channel, InboundItem, RenderedPart } from "../channels/channel.ts";
+import type { JsonObject, PlainContent } from "../channels/content.ts";
+import { UnsupportedContentError } from "../channels/errors.ts";
+import type { Address } from "../channels/events.ts";
+import { splitText } from "../text/split.ts";
+import type { MockPlatform } from "./MockPlatform.ts";
+
+/** Options of a mock channel. */
+export interface MockProviderOptions {
+  platform: MockPlatform;
+  name?: string;
+  connection?: string;
+  capabilities?: Partial<Capabilities>;
+}
+
+const DAY_MS = 86_400_000;
+
+function capabilitiesOf(platform: MockPlatform, given: Partial<Capabilities> = {}): Capabilities {
+  return {
+    text: { limit: 4_096, unit: "codepoints" },
+    kinds: ["text", "markdown", "media", "buttons", "silent", "reply", "native"],
+    buttonDataBytes: 64,
+    threads: true,
+    edit: true,
+    delete: true,
+    typing: true,
+    reactions: true,
+    finalizeInPlace: true,
+    redelivery: { behaviour: "until answered with success", windowMs: DAY_MS },
+    deadlineMs: 10_000,
+    journalFailure: { status: 503, retryAfterSeconds: 1 },
+    dedupe: "event id",
+    ...given,
+    delivery: {
+      class: platform.class,
+      ...(platform.class === "provable" ? { settleAfterMs: 1_000 } : {}),
+      ...given.delivery,
+    },
+  };
+}
+
+/** Makes a mock channel. Its webhooks are JSON: `{ items: InboundItem[] }`. */
+export function mockProvider(options: MockProviderOptions): Channel<MockPlatform> {
+  const { platform } = options;
+  const name = options.name ?? "mock";
+  const capabilities = capabilitiesOf(platform, options.capabilities);
+  const channel: Channel<MockPlatform> = {
+    name,
+    connection: options.connection ?? name,
+    capabilities,
+    configure: () => ({ ok: true, options: platform }),
+    chatKey: (chat) => (chat.thread === undefined ? chat.id : `${chat.id}:${chat.thread}`),
+    inbound: {
+      maxBodyBytes: 1_000_000,
+      verify: (request) => request.headers.get("x-mock-secret") === "mock",
+      parse: (request) =>
+        (JSON.parse(new TextDecoder().decode(request.body)) as { items: InboundItem[] }).items,
+      answer: (_items, outcome) => new Response(null, { status: outcome.committed ? 200 : 503 }),
+    },
+    outbound: {
+      render: (content, target) => renderMock(content, target.address, capabilities),
+      plain: (request) => ({ ...request, format: "plain" }),
+      readdress: (request, address) => ({ ...request, chat: address.chat }),
+      send: (request, io) =>
+        platform.send(
+          textOf(request.chat),
+          textOf(request.text),
+          (request.buttons ?? []) as { text: string; value: string }[],
+          io.marker,
+        ),
+      ...(platform.class === "provable"
+        ? { reconcile: (query) => platform.reconcile(query.marker) }
+        : {}),
+      selfTest: async () => platform.healthy(),
+      edit: async (message, content) =>
+        platform.edit(message.id, content.text ?? "")
+          ? { ok: true, receipt: { id: message.id, kind: "text" } }
+          : { ok: false, kind: "not_found", evidence: "not_sent", message: "no such message" },
+      delete: async (message) =>
+        platform.remove(message.id)
+          ? { ok: true, receipt: { id: message.id, kind: "text" } }
+          : { ok: false, kind: "not_found", evidence: "not_sent", message: "no such message" },
+      typing: async (address) => {
+        platform.typing.push(address.chat);
+      },
+      react: async (message) => ({ ok: true, receipt: { id: message.id, kind: "other" } }),
+      answerPress: async () => {},
+    },
+  };
+  return channel;
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+function renderMock(
+  content: PlainContent,
+  address: Address,
+  capabilities: Capabilities,
+): RenderedPart[] {
+  if (content.template !== undefined && !capabilities.kinds.includes("template")) {
+    throw new UnsupportedContentError("this channel has no templates");
+  }
+  if (content.media !== undefined && !capabilities.kinds.includes("media")) {
+    throw new UnsupportedContentError("this channel carries no media");
+  }
+  const { limit, unit } = capabilities.text;
+  const texts = splitText(
+    content.text ?? content.media?.map((one) => `[${one.kind}]`).join(" ") ?? "",
+    limit,
+    unit,
+  );
+  return texts.map((text, index) => {
+    const last = index === texts.length - 1;
+    const buttons = (last ? (content.buttons ?? []).flat() : []).map((button) => ({
+      text: button.text,
+      value: "value" in button ? button.value : button.url,
+    }));
+    const request: JsonObject = {
+      chat: address.chat,
+      text,
+      format: content.format,
+      ...(buttons.length > 0 ? { buttons } : {}),
+    };
+    return { kind: "text", request };
+  });
+}

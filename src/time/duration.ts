@@ -1,0 +1,19 @@
+/**
+ * Durations as people write them: `"15s"`, `"10m"`, `"7d"`, or milliseconds.
+ *
+ * @module
+ */
+
+/** Milliseconds, or a number with a unit: `ms`, `s`, `m`, `h`, `d`. */
+export type Duration = number | `${number}${"ms" | "s" | "m" | "h" | "d"}`;
+
+const UNITS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Parses a duration into milliseconds; `undefined` when it is not one, or negative. */
+export function parseDuration(value: unknown): number | undefined {
+  if (typeof value === "number") return Number.isFinite(value) && value >= 0 ? value : undefined;
+  if (typeof value !== "string") return undefined;
+  const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(value);
+  const unit = match?.[2] === undefined ? undefined : UNITS[match[2]];
+  return unit === undefined ? undefined : Number(match?.[1]) * unit;
+}

@@ -1,0 +1,88 @@
+/**
+ * `ctx.step`: a function whose result is recorded once. Sends inside are numbered per step, so that
+ * parallel steps do not disturb each other's keys.
+ *
+ * @module
+ */
+import { AsyncLocalStorage } from "node:async_hooks";
+import type { StateWrite } from "../journal/SideTables.ts";
+import { encodeKey } from "../outbox/keys.ts";
+
+/** The step that the current code runs in. */
+interface StepFrame {
+  owner: Steps;
+  /** `a/b` for step b inside step a. */
+  path: string;
+  writes: StateWrite[];
+  /** How often each name was used in this frame. */
+  used: Map<string, number>;
+}
+
+const current = new AsyncLocalStorage<StepFrame>();
+
+/** Where a run keeps its steps. */
+export interface StepStore {
+  read(path: string): string | undefined;
+  record(path: string, result: string): void;
+}
+
+interface StepRecord {
+  v?: unknown;
+  s?: StateWrite[];
+}
+
+/** The steps of one run. */
+export class Steps {
+  readonly #store: StepStore;
+  readonly #applyState: (writes: readonly StateWrite[]) => void;
+  readonly #used = new Map<string, number>();
+
+  constructor(store: StepStore, applyState: (writes: readonly StateWrite[]) => void) {
+    this.#store = store;
+    this.#applyState = applyState;
+  }
+
+  /** The scope of sends made now: empty outside steps. */
+  scope(): string {
+    return this.#frame()?.path ?? "";
+  }
+
+  /** The state writes of the step that runs now. */
+  recorder(): StateWrite[] | undefined {
+    return this.#frame()?.writes;
+  }
+
+  /** Runs `fn` once and records its result, or answers from the record. */
+  async run<T>(name: string, fn: () => T | Promise<T>): Promise<T> {
+    const frame = this.#frame();
+    const used = frame?.used ?? this.#used;
+    const count = (used.get(name) ?? 0) + 1;
+    used.set(name, count);
+    const own = count === 1 ? encodeKey(name) : `${encodeKey(name)}@${count}`;
+    const path = frame === undefined ? own : `${frame.path}/${own}`;
+    const known = this.#store.read(path);
+    if (known !== undefined) {
+      const record = JSON.parse(known) as StepRecord;
+      if (record.s !== undefined) {
+        this.#applyState(record.s);
+        frame?.writes.push(...record.s);
+      }
+      return record.v as T;
+    }
+    const inner: StepFrame = { owner: this, path, writes: [], used: new Map() };
+    const value = await current.run(inner, async () => fn());
+    const text = JSON.stringify({
+      ...(value === undefined ? {} : { v: value }),
+      ...(inner.writes.length === 0 ? {} : { s: inner.writes }),
+    } satisfies StepRecord);
+    this.#store.record(path, text);
+    // A step around this one records what its inner steps wrote, too.
+    frame?.writes.push(...inner.writes);
+    return value;
+  }
+
+  #frame(): StepFrame | undefined {
+    const frame = current.getStore();
+    return frame?.owner === this ? frame : undefined;
+  }
+}

@@ -1,0 +1,72 @@
+/**
+ * One run of one turn: its sends, its state, its steps, and how it may be stopped. Memory only: what
+ * must survive is in rows.
+ *
+ * @module
+ */
+import { TurnEndedError } from "../channels/errors.ts";
+import type { InboundEvent } from "../channels/events.ts";
+import type { InboxRow, OutboxRow } from "../journal/records.ts";
+import type { Core } from "../objects/Core.ts";
+import { TurnSends } from "../outbox/TurnSends.ts";
+import type { Duration } from "../time/duration.ts";
+import { Steps } from "./Steps.ts";
+import { TurnState } from "./TurnState.ts";
+
+/** A `nack`, or a `RetryTurn` that the handler threw. */
+export interface RetryRequest {
+  after?: Duration;
+  error?: unknown;
+}
+
+/** One run of one turn. */
+export class Turn {
+  readonly row: InboxRow;
+  readonly claim: string;
+  readonly event: InboundEvent;
+  readonly sends: TurnSends;
+  readonly state: TurnState;
+  readonly steps: Steps;
+  readonly abort = new AbortController();
+  /** Set by `nack`: run again, whatever the handler does. */
+  retry: RetryRequest | undefined;
+  /** Whether the button press was answered. */
+  answered = false;
+
+  constructor(
+    core: Core,
+    row: InboxRow,
+    claim: string,
+    event: InboundEvent,
+    recorded: readonly OutboxRow[],
+  ) {
+    const { journal } = core;
+    this.row = row;
+    this.claim = claim;
+    this.event = event;
+    this.sends = new TurnSends(row.seq, row.id, recorded);
+    this.state = new TurnState(
+      (scope, key) => journal.side.readState(scope, key),
+      () => this.steps.recorder(),
+    );
+    this.steps = new Steps(
+      {
+        read: (path) => journal.side.step(row.seq, path),
+        record: (path, result) => {
+          // What a closed turn would record, a later run could not tell from its own.
+          if (this.sends.closed) throw new TurnEndedError("the turn ended while this step ran");
+          journal.commit("turn.step", () =>
+            journal.side.recordStep(row.seq, path, result, core.now()),
+          );
+        },
+      },
+      (writes) => this.state.apply(writes),
+    );
+  }
+
+  /** No further sends: the turn is settled, timed out or interrupted. */
+  close(reason?: unknown): void {
+    this.sends.closed = true;
+    if (reason !== undefined) this.abort.abort(reason);
+  }
+}

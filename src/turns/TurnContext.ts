@@ -1,0 +1,226 @@
+/**
+ * The mechanics behind `Context`. It holds no state of its own: everything is in the `Turn` and in rows.
+ *
+ * @module
+ */
+import type { Content, JsonObject } from "../channels/content.ts";
+import {
+  DeliveryError,
+  SendDeferredError,
+  TurnEndedError,
+  UnsupportedContentError,
+} from "../channels/errors.ts";
+import type { Address, ChatInfo, InboundEvent, MediaRef, Sender } from "../channels/events.ts";
+import type { Log } from "../host/Host.ts";
+import type { ChatLog } from "../objects/ChatLog.ts";
+import type { Core } from "../objects/Core.ts";
+import type { Outbox } from "../objects/Outbox.ts";
+import type { SideCalls } from "../objects/SideCalls.ts";
+import { KEPT_BUTTON, parseButtonValue } from "../outbox/content.ts";
+import type { Decided } from "../outbox/Intents.ts";
+import { errorOf, receiptOf } from "../outbox/results.ts";
+import type { Duration } from "../time/duration.ts";
+import { batchOf } from "./batch.ts";
+import type { Client, LogEntry } from "./Client.ts";
+import type { Context, LooseState, Press } from "./Context.ts";
+import type { BatchResult, EnqueueOptions, SendOptions, SendResult } from "./sends.ts";
+import type { Turn } from "./Turn.ts";
+
+/** What the context of a chat's turns needs. */
+export interface ContextParts {
+  core: Core;
+  outbox: Outbox;
+  side: SideCalls;
+  log: ChatLog;
+  client: Client;
+}
+
+/** The context of one run. */
+export class TurnContext implements Context {
+  readonly event: InboundEvent;
+  readonly chat: ChatInfo;
+  readonly address: Address;
+  readonly ref: { readonly id: string };
+  readonly attempt: number;
+  readonly replayed: boolean;
+  readonly env: unknown;
+  readonly client: Client;
+  readonly log: Log;
+  readonly state: LooseState;
+  readonly user: LooseState;
+  readonly press: Press | undefined;
+  /** Set by the router before a handler that was matched by a regular expression. */
+  match: RegExpMatchArray = [] as unknown as RegExpMatchArray;
+  readonly #turn: Turn;
+  readonly #parts: ContextParts;
+
+  constructor(parts: ContextParts, turn: Turn) {
+    const { core } = parts;
+    this.#parts = parts;
+    this.#turn = turn;
+    this.event = turn.event;
+    this.chat = turn.event.chat;
+    this.address = core.address();
+    this.ref = { id: turn.row.id };
+    this.attempt = turn.row.runs;
+    this.replayed = turn.row.runs > 1;
+    this.env = core.host.env;
+    this.client = parts.client;
+    this.log = core.host.log;
+    this.state = turn.state.scope("");
+    this.press = pressOf(core, turn.event);
+    this.user = turn.state.scope(`u:${turn.event.sender?.id ?? ""}`);
+  }
+
+  get sender(): Sender | undefined {
+    return this.event.sender;
+  }
+
+  get text(): string {
+    return this.event.text ?? "";
+  }
+
+  get media(): readonly MediaRef[] {
+    return this.event.media ?? [];
+  }
+
+  get signal(): AbortSignal {
+    return this.#turn.abort.signal;
+  }
+
+  get message(): Context["message"] {
+    const id = this.event.messageId;
+    return {
+      id,
+      edit: async (content) => {
+        if (id === undefined) throw new UnsupportedContentError("this event is about no message");
+        await this.#outlive(this.#parts.side.edit(id, content));
+      },
+    };
+  }
+
+  reply(content: Content, options: SendOptions = {}): Promise<SendResult> {
+    return this.#say(content, options, true);
+  }
+
+  send(content: Content, options: SendOptions = {}): Promise<SendResult> {
+    return this.#say(content, options, true);
+  }
+
+  enqueue(content: Content, options: EnqueueOptions = {}): Promise<SendResult> {
+    return this.#say(content, options, false);
+  }
+
+  sendBatch(contents: readonly Content[], options: SendOptions = {}): Promise<BatchResult> {
+    // Decided in one go, so that the ordinals are the batch's own whatever runs beside it.
+    const decided = contents.map((content, index) => {
+      const key = options.idempotencyKey;
+      const own = key === undefined ? options : { ...options, idempotencyKey: `${key}.${index}` };
+      return this.#intend(content, own, true);
+    });
+    return this.#outlive(batchOf(decided));
+  }
+
+  typing(): Promise<void> {
+    return this.#outlive(this.#parts.side.typing());
+  }
+
+  react(emoji: string): Promise<boolean> {
+    const id = this.event.messageId;
+    return id === undefined
+      ? Promise.resolve(false)
+      : this.#outlive(this.#parts.side.react(id, emoji));
+  }
+
+  step<T>(name: string, fn: () => T | Promise<T>): Promise<T> {
+    if (this.#turn.sends.closed) return Promise.reject(new TurnEndedError("this turn is over"));
+    return this.#outlive(this.#turn.steps.run(name, fn));
+  }
+
+  async history(options: { limit?: number } = {}): Promise<LogEntry[]> {
+    return this.#parts.log.recent(options.limit ?? 50);
+  }
+
+  api(method: string, body: JsonObject = {}): Promise<unknown> {
+    return this.#outlive(this.#parts.side.api(method, body, this.signal));
+  }
+
+  ack(): void {
+    // The event is journaled before a handler runs; under the default policy it is accepted already.
+  }
+
+  nack(error?: unknown, options: { after?: Duration } = {}): void {
+    this.#turn.retry = { ...(options.after === undefined ? {} : { after: options.after }), error };
+  }
+
+  async answer(text?: string): Promise<void> {
+    const pressId = this.event.press?.pressId;
+    if (pressId === undefined || this.#turn.answered) return;
+    this.#turn.answered = true;
+    await this.#outlive(this.#parts.side.answerPress(pressId, text));
+  }
+
+  #intend(content: Content, options: EnqueueOptions, wait: boolean): Promise<Decided> {
+    const { sends, steps } = this.#turn;
+    return this.#parts.outbox.intend({
+      sends,
+      scope: steps.scope(),
+      content,
+      options,
+      wait,
+      origin: "bot",
+    });
+  }
+
+  #say(content: Content, options: EnqueueOptions, wait: boolean): Promise<SendResult> {
+    const deciding = this.#intend(content, options, wait);
+    const saying = deciding.then((decided) => this.#result(decided, wait));
+    // A send that nobody awaits must not fail the process; whoever awaits it still sees the error.
+    saying.catch(() => undefined);
+    return this.#outlive(saying);
+  }
+
+  #result(decided: Decided, wait: boolean): SendResult {
+    const { key, outcome } = decided;
+    if (outcome.status === "dead") throw errorOf(outcome.rows, key);
+    if (
+      outcome.status === "deferred" &&
+      wait &&
+      this.#parts.core.settings.outbox.onDeferred === "throw"
+    ) {
+      throw new SendDeferredError("the send goes on in the background; look its key up later", {
+        key,
+      });
+    }
+    const receipt = outcome.status === "sent" ? receiptOf(outcome.rows) : undefined;
+    const target = (): string => {
+      if (receipt === undefined)
+        throw new DeliveryError(`${key} is ${outcome.status}: there is no message to change`, {
+          key,
+        });
+      return receipt.primaryId;
+    };
+    return {
+      key,
+      status: outcome.status,
+      ...(receipt === undefined ? {} : { receipt }),
+      ...(decided.reason === undefined ? {} : { reason: decided.reason }),
+      edit: async (content) => this.#outlive(this.#parts.side.edit(target(), content)),
+      delete: async () => this.#outlive(this.#parts.side.delete(target())),
+    };
+  }
+
+  #outlive<T>(work: Promise<T>): Promise<T> {
+    return this.#parts.core.host.outlive(work);
+  }
+}
+
+/** The button behind a press; long data comes from the journal, and is gone once its message is. */
+function pressOf(core: Core, event: InboundEvent): Press | undefined {
+  const value = event.press?.value;
+  if (value === undefined) return undefined;
+  const text = value.startsWith(KEPT_BUTTON)
+    ? core.journal.side.button(value.slice(KEPT_BUTTON.length))
+    : value;
+  return (text === undefined ? undefined : parseButtonValue(text)) ?? { expired: true };
+}

@@ -1,0 +1,198 @@
+/**
+ * Runs one claimed event: the bot's code in the middle, one commit at the end. Whatever way a turn
+ * ends, that commit closes its sends, so that none is left where nothing looks.
+ *
+ * @module
+ */
+import { RetryTurn, TurnAbortedError } from "../channels/errors.ts";
+import type { InboundEvent } from "../channels/events.ts";
+import { FLAG, type InboxRow } from "../journal/records.ts";
+import { formatAddress } from "../objects/names.ts";
+import type { TurnEnd } from "../objects/Outbox.ts";
+import { errorText } from "../safety/redact.ts";
+import { backoffMs } from "../time/backoff.ts";
+import { TIMED_OUT, withDeadline } from "../time/Clock.ts";
+import { parseDuration } from "../time/duration.ts";
+import type { ListenerTools } from "./BotRuntime.ts";
+import { Turn } from "./Turn.ts";
+import { type ContextParts, TurnContext } from "./TurnContext.ts";
+
+/** A button press is answered after this, if the turn has not ended, in ms: platforms spin until then. */
+const ANSWER_PRESS_MS = 10_000;
+/** How long error listeners may take, in ms. */
+const LISTENER_MS = 30_000;
+
+type Ending = { end: TurnEnd; error?: unknown };
+
+/** Runs the turns of one chat. */
+export class TurnRunner {
+  readonly #parts: ContextParts;
+  readonly #tools: () => ListenerTools;
+
+  constructor(parts: ContextParts, tools: () => ListenerTools) {
+    this.#parts = parts;
+    this.#tools = tools;
+  }
+
+  /** Runs the bot for a claimed event and settles it. */
+  async run(row: InboxRow, claim: string): Promise<void> {
+    const { core, outbox } = this.#parts;
+    let turn: Turn;
+    try {
+      const event = JSON.parse(row.payload) as InboundEvent;
+      const recorded = row.runs > 1 ? core.journal.outbox.ofTurn(row.seq) : [];
+      turn = new Turn(core, row, claim, event, recorded);
+      outbox.recover(recorded);
+    } catch (error) {
+      this.#unreadable(row, claim, error);
+      return;
+    }
+    if (row.runs > 1) core.metrics.count("inboundReplayed");
+    const context = new TurnContext(this.#parts, turn);
+    const cancelAnswer =
+      turn.event.press === undefined
+        ? undefined
+        : core.host.clock.setTimer(ANSWER_PRESS_MS, () => core.host.keepAlive(context.answer()));
+    const ending = await this.#handle(turn, context);
+    cancelAnswer?.();
+    if (turn.event.press !== undefined && !turn.answered) core.host.keepAlive(context.answer());
+    if (ending.end === "failed" && !wantsRetry(turn, ending, core.settings.inbox.retryHandlers)) {
+      await this.#announceError(turn, ending.error);
+    }
+    this.#end(turn, ending);
+  }
+
+  async #handle(turn: Turn, context: TurnContext): Promise<Ending> {
+    const { core } = this.#parts;
+    const limit = core.settings.inbox.turnTimeoutMs;
+    try {
+      core.host.probe("turn.handler", "before");
+      const done = await withDeadline(
+        core.host.clock,
+        limit,
+        core.host.outlive(this.#runBot(turn, context)),
+      );
+      if (done === TIMED_OUT) {
+        const error = new TurnAbortedError(
+          `the turn ran longer than inbox.turnTimeoutMs (${limit} ms)`,
+        );
+        turn.close(error);
+        return { end: "aborted", error };
+      }
+      core.host.probe("turn.handler", "after");
+      return { end: "settled" };
+    } catch (error) {
+      return { end: "failed", error };
+    }
+  }
+
+  async #runBot(turn: Turn, context: TurnContext): Promise<void> {
+    try {
+      await this.#parts.core.bot.handle(context);
+    } finally {
+      // Sends that the handler did not await are part of the turn all the same.
+      while (turn.sends.open.size > 0) await Promise.all(turn.sends.open);
+    }
+  }
+
+  async #announceError(turn: Turn, error: unknown): Promise<void> {
+    const { core } = this.#parts;
+    core.host.log.error("a handler threw", {
+      id: turn.row.id,
+      error: errorText(error, core.host.env),
+    });
+    if (!core.bot.hasListener("error")) return;
+    const event = { error, id: turn.row.id, chatId: formatAddress(core.address()) };
+    try {
+      const told = core.host.outlive(core.bot.announce("error", event, this.#tools()));
+      await withDeadline(core.host.clock, LISTENER_MS, told);
+    } catch (failure) {
+      core.host.log.error("an error listener failed", { error: errorText(failure, core.host.env) });
+    }
+  }
+
+  #end(turn: Turn, ending: Ending): void {
+    const { core } = this.#parts;
+    const { retryHandlers } = core.settings.inbox;
+    const written = wantsRetry(turn, ending, retryHandlers)
+      ? this.#retry(turn, ending)
+      : this.#finish(turn, ending);
+    turn.close();
+    if (!written) {
+      // Another run owns the event now: nothing of this one may be written.
+      core.metrics.count("staleLeases");
+      core.host.log.warn("a turn lost its claim; its results are dropped", { id: turn.row.id });
+    }
+    this.#parts.outbox.released(turn.sends);
+  }
+
+  #finish(turn: Turn, ending: Ending): boolean {
+    const { core, outbox } = this.#parts;
+    const { journal } = core;
+    const settled = ending.end === "settled";
+    const label = settled ? "turn.settle" : ending.end === "aborted" ? "turn.abort" : "turn.fail";
+    return journal.commit(label, () => {
+      const written = journal.inbox.moveIfClaimed(turn.row, turn.claim, "done", {
+        finished_at: core.now(),
+        open: 0,
+        claim: null,
+        error: settled ? null : errorText(ending.error, core.host.env),
+      });
+      if (!written) return false;
+      if (settled && (turn.row.flags & FLAG.applied) === 0)
+        journal.side.writeState(turn.state.writes());
+      outbox.closeTurn(turn.sends, ending.end);
+      return true;
+    });
+  }
+
+  /** Back in the queue: the same event, later. The state of this run is dropped. */
+  #retry(turn: Turn, ending: Ending): boolean {
+    const { core, outbox } = this.#parts;
+    const { inbox } = core.settings;
+    const asked =
+      turn.retry?.after ?? (ending.error instanceof RetryTurn ? ending.error.after : undefined);
+    const after = asked === undefined ? undefined : parseDuration(asked);
+    const wait = after ?? backoffMs(inbox.backoff, turn.row.runs, core.host.random());
+    const dueAt = core.now() + Math.ceil(wait);
+    const parked = after !== undefined && after > inbox.backoff.capMs;
+    core.host.log.info("a turn will run again", { id: turn.row.id, waitMs: Math.ceil(wait) });
+    return core.journal.commit("turn.retry", () => {
+      const written = core.journal.inbox.moveIfClaimed(turn.row, turn.claim, "pending", {
+        due_at: dueAt,
+        claim: null,
+        flags: (turn.row.flags & ~FLAG.parked) | (parked ? FLAG.parked : 0),
+      });
+      if (written) {
+        core.alarm.arm(dueAt);
+        outbox.closeTurn(turn.sends, "retry");
+      }
+      return written;
+    });
+  }
+
+  /** A record that cannot be read ends alone; its chat goes on. */
+  #unreadable(row: InboxRow, claim: string, error: unknown): void {
+    const { core } = this.#parts;
+    const owed = core.bot.hasListener("durability:dead") ? 2 : 0;
+    core.metrics.count("inboundDead");
+    core.host.log.error("an inbox record cannot be read", { id: row.id, error: String(error) });
+    core.journal.commit("inbox.dead", () =>
+      core.journal.inbox.moveIfClaimed(row, claim, "dead", {
+        finished_at: core.now(),
+        claim: null,
+        error: `unreadable record: ${errorText(error, core.host.env)}`,
+        owed,
+        open: owed === 0 ? 0 : 1,
+      }),
+    );
+  }
+}
+
+function wantsRetry(turn: Turn, ending: Ending, retryHandlers: boolean): boolean {
+  if (ending.end === "aborted") return false;
+  if (turn.retry !== undefined || ending.error instanceof RetryTurn) return true;
+  if (ending.end !== "failed" || !retryHandlers) return false;
+  const retryable = (ending.error as { retryable?: unknown } | null | undefined)?.retryable;
+  return retryable !== false;
+}

@@ -1,0 +1,66 @@
+/**
+ * `ctx.state` and `ctx.user` of one run: reads go through to the journal, writes wait for the settle.
+ *
+ * @module
+ */
+import type { Json } from "../channels/content.ts";
+import type { StateWrite } from "../journal/SideTables.ts";
+import type { LooseState } from "./Context.ts";
+
+/** Reads a committed value as JSON text. */
+export type ReadState = (scope: string, key: string) => string | undefined;
+
+/** The state of one run. */
+export class TurnState {
+  readonly #read: ReadState;
+  readonly #writes = new Map<string, StateWrite>();
+  /** Collects the writes of the step that is running, so that they are recorded with it. */
+  readonly #recorder: () => StateWrite[] | undefined;
+
+  constructor(read: ReadState, recorder: () => StateWrite[] | undefined) {
+    this.#read = read;
+    this.#recorder = recorder;
+  }
+
+  /** What the settle has to write. */
+  writes(): StateWrite[] {
+    return [...this.#writes.values()];
+  }
+
+  /** Applies a recorded step's writes again. */
+  apply(writes: readonly StateWrite[]): void {
+    for (const write of writes) this.#put(write);
+  }
+
+  /** The view of one scope: empty for the chat, `u:<id>` for a sender. */
+  scope(scope: string): LooseState {
+    const get = <T>(key: string): T | undefined => {
+      const written = this.#writes.get(`${scope}\n${key}`);
+      const text = written === undefined ? this.#read(scope, key) : written.value;
+      return text === undefined ? undefined : (JSON.parse(text) as T);
+    };
+    const set = (key: string, value: unknown): void => {
+      const text = JSON.stringify(value) as string | undefined;
+      if (text === undefined)
+        throw new TypeError(
+          `state "${key}" must be JSON, not ${typeof value}; use delete() to remove it`,
+        );
+      this.#put({ scope, key, value: text });
+    };
+    return {
+      get: <T = Json>(key: string) => get<T>(key),
+      set,
+      update: <T = Json>(key: string, change: (value: T | undefined) => T) => {
+        const next = change(get<T>(key));
+        set(key, next);
+        return next;
+      },
+      delete: (key) => this.#put({ scope, key, value: undefined }),
+    };
+  }
+
+  #put(write: StateWrite): void {
+    this.#writes.set(`${write.scope}\n${write.key}`, write);
+    this.#recorder()?.push(write);
+  }
+}

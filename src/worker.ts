@@ -1,0 +1,10 @@
+/** The deploy entry: the example bot, its handler, and the Durable Object classes. */
+import { serve } from "holdfast/cloudflare";
+import { bot } from "./bot.ts";
+
+const app = serve(bot);
+
+export default app.handler;
+export class ChatActor extends app.ChatActor {}
+export class Connection extends app.Connection {}
+export class Registry extends app.Registry {}
