@@ -106,7 +106,7 @@ export class Chat {
       if (!journal.exists()) return;
       this.#inbox.kick();
       this.#outbox.kick();
-      if (this.#retention.purge() && !this.#live) {
+      if (this.#retention.purge() && !this.live) {
         // No await since the check: nothing can have come in between.
         const gone = host.deleteAll();
         journal.forget();
@@ -133,7 +133,8 @@ export class Chat {
     return JSON.stringify({ value: null });
   }
 
-  get #live(): boolean {
+  /** Whether a loop is at work in this incarnation. */
+  get live(): boolean {
     return this.#inbox.live || this.#outbox.live || this.#outbox.announcer.live;
   }
 
@@ -142,7 +143,7 @@ export class Chat {
     const { journal, settings } = this.#core;
     if (!journal.exists()) return undefined;
     const times: (number | undefined)[] = [this.#retention.nextAt()];
-    if (this.#live) times.push(this.#core.now() + settings.inbox.leaseMs);
+    if (this.live) times.push(this.#core.now() + settings.inbox.leaseMs);
     if (!this.#outbox.live) times.push(this.#outbox.nextDue());
     if (!this.#inbox.live) times.push(this.#inbox.nextDue());
     return earliest(...times);

@@ -18,6 +18,8 @@ import type { Outbox } from "./Outbox.ts";
 const SLICE = 32;
 /** Characters of a bad item that are kept. */
 const SAMPLE_LENGTH = 2_000;
+/** How long the loop rests when the journal failed, in ms. */
+const PAUSE_MS = 1_000;
 
 /** What `receive` is given. */
 export interface ReceiveRequest {
@@ -54,6 +56,8 @@ export class Inbox {
   readonly #runner: TurnRunner;
   readonly #onTrouble: () => void;
   #running = false;
+  /** Until when the loop rests, because the journal failed. */
+  #pausedUntil = 0;
   /** An event that was claimed in the commit that admitted it. */
   #claimed: { row: InboxRow; claim: string } | undefined;
 
@@ -195,6 +199,7 @@ export class Inbox {
       } catch (error) {
         // The journal failed; the record keeps its wake-up, so the alarm tries again.
         this.#core.host.log.error("a turn could not be recorded", { error: String(error) });
+        this.#pausedUntil = this.#core.now() + PAUSE_MS;
         break;
       }
     }
@@ -344,7 +349,8 @@ export class Inbox {
     let next: number | undefined;
     for (const row of this.#core.journal.inbox.open(0, SLICE)) {
       const over = row.state === "dead" || row.state === "done";
-      const at = row.due_at ?? (over ? now + this.#core.settings.inbox.leaseMs : now);
+      const ready = Math.max(now, this.#pausedUntil);
+      const at = row.due_at ?? (over ? now + this.#core.settings.inbox.leaseMs : ready);
       next = Math.min(next ?? at, at);
       if (!over && (row.flags & FLAG.parked) === 0) break;
     }

@@ -25,7 +25,7 @@ import {
   writeExtra,
 } from "../journal/records.ts";
 import type { Core } from "../objects/Core.ts";
-import { TIMED_OUT, withDeadline } from "../time/Clock.ts";
+import { sleep, TIMED_OUT, withDeadline } from "../time/Clock.ts";
 import { markerOf } from "./keys.ts";
 import { resplit } from "./render.ts";
 import {
@@ -38,6 +38,10 @@ import {
   type Verdict,
   type VerdictContext,
 } from "./verdict.ts";
+
+/** How often an answer is tried to be recorded, and the wait between, in ms (times the try). */
+const RECORD_TRIES = 8;
+const RECORD_WAIT_MS = 250;
 
 /** What an attempt needs to know of the lane. */
 export interface AttemptHooks {
@@ -102,8 +106,29 @@ export class Attempt {
   async send(row: OutboxRow, claim: string, request?: JsonObject): Promise<void> {
     const startedAt = this.#core.now();
     const result = await this.#call(row, request ?? (JSON.parse(row.request) as JsonObject));
-    const verdict = afterAttempt(this.#context(row), startedAt, result);
-    this.#conclude(row, claim, verdict, result);
+    await this.#record(row, claim, startedAt, result);
+  }
+
+  /**
+   * Records an answer. The journal may refuse for a while (full, reset): the answer is worth keeping in
+   * memory and trying again, since without it the send is ambiguous.
+   */
+  async #record(row: OutboxRow, claim: string, startedAt: number, result: SendResult): Promise<void> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        // The call took time: a status, an announcement or a replay may have changed the row.
+        const fresh = this.#core.journal.outbox.get(row.turn, row.pos);
+        if (fresh === undefined) return;
+        Object.assign(row, fresh);
+        this.#conclude(row, claim, afterAttempt(this.#context(row), startedAt, result), result);
+        return;
+      } catch (error) {
+        this.#core.host.rethrowIfHalted(error);
+        if (tries === RECORD_TRIES) throw error;
+        this.#core.host.log.error("an answer could not be recorded yet", { tries, error: messageOf(error) });
+        await sleep(this.#core.host.clock, RECORD_WAIT_MS * tries);
+      }
+    }
   }
 
   async #call(row: OutboxRow, request: JsonObject): Promise<SendResult> {
@@ -251,6 +276,7 @@ export class Attempt {
 
   /** Ends an attempt before its call. */
   #stop(row: OutboxRow, verdict: Verdict, receipt?: PartReceipt): undefined {
+    if (verdict.gateUntil !== undefined) this.#hooks.gate(verdict.gateUntil);
     this.#core.journal.commit(
       verdict.to === "sent" ? "outbox.markSent" : "outbox.markFailed",
       () => {
@@ -282,6 +308,7 @@ export class Attempt {
   #conclude(row: OutboxRow, claim: string, verdict: Verdict, result: SendResult | undefined): void {
     const { journal } = this.#core;
     const label = verdict.to === "sent" ? "outbox.markSent" : "outbox.markFailed";
+    if (verdict.gateUntil !== undefined) this.#hooks.gate(verdict.gateUntil);
     const written = journal.commit(label, () => {
       const to = this.#supersededTo(row, verdict);
       if (
@@ -310,7 +337,6 @@ export class Attempt {
   }
 
   #after(row: OutboxRow, verdict: Verdict): void {
-    if (verdict.gateUntil !== undefined) this.#hooks.gate(verdict.gateUntil);
     if (
       (verdict.owes & OWES.ambiguous) !== 0 &&
       verdict.extra.action !== undefined &&

@@ -22,6 +22,9 @@ export interface Started {
   claim: string;
 }
 
+/** How long the loop rests when the journal failed, in ms. */
+const PAUSE_MS = 1_000;
+
 interface Picked {
   row: OutboxRow;
 }
@@ -39,6 +42,8 @@ export class Drain {
   #gateUntil: number | undefined;
   /** While at rest with something not ready: when it will be. */
   #resumeAt: number | undefined;
+  /** Until when the loop rests, because the journal failed. */
+  #pausedUntil = 0;
   /** Whether the loop has looked at the rows and found nothing ready. */
   #rested = false;
   #timer: CancelTimer | undefined;
@@ -123,7 +128,7 @@ export class Drain {
       const at =
         place.due_at > now
           ? place.due_at
-          : Math.max(this.#resumeAt ?? 0, this.#gateUntil ?? 0, this.#rested ? now + 1_000 : now);
+          : Math.max(this.#pausedUntil, this.#resumeAt ?? 0, this.#gateUntil ?? 0, this.#rested ? now + 1_000 : now);
       next = Math.min(next ?? at, at);
     }
     return next;
@@ -147,6 +152,7 @@ export class Drain {
       } catch (error) {
         // Only the journal can fail here; the rows keep their wake-up, so the alarm tries again.
         this.#core.host.log.error("the outbox could not be written", { error: String(error) });
+        this.#pausedUntil = this.#core.now() + PAUSE_MS;
         break;
       } finally {
         this.#inFlight = undefined;
@@ -229,8 +235,9 @@ export class Drain {
   #rest(): void {
     this.#rested = true;
     const now = this.#core.now();
-    if (this.#resumeAt !== undefined && this.#held.size > 0) {
-      this.#timer = this.#core.host.clock.setTimer(this.#resumeAt - now, () => {
+    const resumeAt = this.#pausedUntil > now ? this.#pausedUntil : this.#resumeAt;
+    if (resumeAt !== undefined && this.#held.size > 0) {
+      this.#timer = this.#core.host.clock.setTimer(resumeAt - now, () => {
         this.#timer = undefined;
         this.kick();
       });

@@ -114,16 +114,18 @@ export class TurnRunner {
   #end(turn: Turn, ending: Ending): void {
     const { core } = this.#parts;
     const { retryHandlers } = core.settings.inbox;
-    const written = wantsRetry(turn, ending, retryHandlers)
-      ? this.#retry(turn, ending)
-      : this.#finish(turn, ending);
-    turn.close();
-    if (!written) {
-      // Another run owns the event now: nothing of this one may be written.
-      core.metrics.count("staleLeases");
-      core.host.log.warn("a turn lost its claim; its results are dropped", { id: turn.row.id });
+    try {
+      const retry = wantsRetry(turn, ending, retryHandlers);
+      const written = retry ? this.#retry(turn, ending) : this.#finish(turn, ending);
+      if (!written) {
+        // Another run owns the event now: nothing of this one may be written.
+        core.metrics.count("staleLeases");
+        core.host.log.warn("a turn lost its claim; its results are dropped", { id: turn.row.id });
+      }
+    } finally {
+      turn.close();
+      this.#parts.outbox.released(turn.sends);
     }
-    this.#parts.outbox.released(turn.sends);
   }
 
   #finish(turn: Turn, ending: Ending): boolean {

@@ -1,0 +1,256 @@
+/**
+ * A bot under test in plain Node: users who say, press and send, a clock that the test moves, platforms
+ * that fail on request, and deaths at any labelled step.
+ *
+ * @module
+ */
+import type { AnyChannel, Channel } from "../channels/channel.ts";
+import type { InboundEvent } from "../channels/events.ts";
+import type { Log, ProbeSide } from "../host/Host.ts";
+import { Chat } from "../objects/Chat.ts";
+import { chatActorName } from "../objects/names.ts";
+import { ConnectionBook } from "../objects/ConnectionBook.ts";
+import { RegistryBook } from "../objects/RegistryBook.ts";
+import { type Duration, parseDuration } from "../time/duration.ts";
+import { ActorClient } from "../turns/ActorClient.ts";
+import type { Bot } from "../turns/Bot.ts";
+import type { Announcements, BotRuntime } from "../turns/BotRuntime.ts";
+import type { Client } from "../turns/Client.ts";
+import { MockPlatform } from "./MockPlatform.ts";
+import { mockProvider } from "./MockProvider.ts";
+import { NodeRuntime, type ProbeHit } from "./node/NodeRuntime.ts";
+import { busyUntil } from "./quiet.ts";
+import { TestUser, type UserOptions } from "./TestUser.ts";
+
+/** Options of {@link testBot}. */
+export interface TestBotOptions {
+  /** The bot's environment. */
+  env?: Record<string, unknown> | undefined;
+  /** Where time begins: epoch milliseconds or a date. Default 2026-01-01. */
+  now?: number | Date | undefined;
+  /** Makes every random decision repeatable. Default 1. */
+  seed?: number | undefined;
+  /** Answers the bot's own `fetch` of other services. Default: throws with the URL. */
+  fetch?: ((request: Request) => Promise<Response>) | undefined;
+  /** Default: silent. */
+  log?: Log | undefined;
+}
+
+/** An announcement that the bot's runtime made. */
+export type Announced = {
+  [K in keyof Announcements]: { kind: K; event: Announcements[K] };
+}[keyof Announcements];
+
+/** How long `idle` lets virtual time run before it says that the bot never comes to rest, in ms. */
+const IDLE_LIMIT_MS = 3_600_000;
+/** A platform redelivers what was not answered with success after this, in ms, doubling. */
+const REDELIVER_MS = 1_000;
+const REDELIVERIES = 12;
+
+/** A bot under test. */
+export class TestBot {
+  readonly runtime: NodeRuntime;
+  /** The client, as listeners and own routes have it. */
+  readonly client: Client;
+  /** What the runtime announced (`error`, `durability:dead`, `durability:ambiguous`), oldest first. */
+  readonly announced: Announced[] = [];
+  readonly #bot: BotRuntime;
+  readonly #platforms = new Map<string, MockPlatform>();
+  readonly #channels = new Map<string, AnyChannel>();
+  readonly #users = new Map<string, TestUser>();
+  #ids = 0;
+
+  constructor(bot: BotRuntime, options: TestBotOptions = {}) {
+    this.#bot = bot;
+    const seen = this.#wrap();
+    this.runtime = new NodeRuntime({
+      make: (host, kind, name) => {
+        if (kind === "Registry") return new RegistryBook(host);
+        if (kind === "Connection") return new ConnectionBook(host);
+        return new Chat(host, seen, name);
+      },
+      ...(options.env === undefined ? {} : { env: options.env }),
+      ...(options.now === undefined ? {} : { now: Number(options.now) }),
+      ...(options.seed === undefined ? {} : { seed: options.seed }),
+      ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
+      ...(options.log === undefined ? {} : { log: options.log }),
+    });
+    for (const channel of bot.channels) {
+      const platform = new MockPlatform(this.runtime.clock, channel.capabilities.delivery.class);
+      this.#platforms.set(channel.connection, platform);
+      this.#channels.set(channel.connection, standIn(channel, platform));
+    }
+    this.client = new ActorClient(this.runtime, seen);
+  }
+
+  /** Epoch milliseconds of the virtual clock. */
+  get now(): number {
+    return this.runtime.clock.now();
+  }
+
+  /** A user in a one-to-one chat of their own, or in `chat`. The same name is the same user. */
+  user(name: string, options: UserOptions = {}): TestUser {
+    const connection = options.connection ?? this.#bot.channels[0]?.connection;
+    if (connection === undefined) throw new Error("the bot has no channels");
+    const key = JSON.stringify([name, connection, options.chat ?? null]);
+    let user = this.#users.get(key);
+    if (user === undefined) {
+      user = new TestUser(this, name, { ...options, connection });
+      this.#users.set(key, user);
+    }
+    return user;
+  }
+
+  /** The simulated platform of a connection (default: the first): its ledger, its faults. */
+  platform(connection = this.#bot.channels[0]?.connection ?? ""): MockPlatform {
+    const platform = this.#platforms.get(connection);
+    if (platform === undefined) throw new Error(`the bot has no connection "${connection}"`);
+    return platform;
+  }
+
+  /** Moves time on; whatever comes due on the way happens. */
+  async advance(duration: Duration): Promise<void> {
+    const ms = parseDuration(duration);
+    if (ms === undefined) throw new Error(`"${String(duration)}" is not a duration such as "90s" or "24h"`);
+    await this.runtime.advance(ms);
+  }
+
+  /**
+   * Lets the bot come to rest: turns ended, sends sent or given up, crashed work recovered. Time moves
+   * only as far as that needs; what is scheduled for later stays.
+   */
+  async idle(): Promise<void> {
+    const rested = await this.runtime.until(() => !busyUntil(this.runtime), IDLE_LIMIT_MS);
+    if (!rested) throw new Error(`the bot did not come to rest within ${IDLE_LIMIT_MS / 60_000} minutes`);
+  }
+
+  /** Kills the process at a labelled step, once: `t.crash.before("outbox.markSent")`. */
+  readonly crash = {
+    before: (label: string, nth = 1) => this.#crashAt(label, "before", nth),
+    after: (label: string, nth = 1) => this.#crashAt(label, "after", nth),
+  };
+
+  /** Kills the process now: all memory is lost, storage stays. */
+  async restart(): Promise<void> {
+    this.runtime.kill();
+    await this.idle();
+  }
+
+  /** Delivers an event as a platform would: again, until it is admitted. */
+  async deliver(connection: string, event: Omit<InboundEvent, "channel" | "connection">): Promise<void> {
+    const channel = this.#channels.get(connection);
+    if (channel === undefined) throw new Error(`the bot has no connection "${connection}"`);
+    const full = { ...event, channel: channel.name, connection } as InboundEvent;
+    const name = chatActorName(this.#bot.scope, connection, channel.chatKey(event.chat));
+    const payload = JSON.stringify({
+      connection,
+      channel: channel.name,
+      chat: event.chat,
+      items: [{ type: "event", event: full }],
+    });
+    for (let attempt = 0; attempt < REDELIVERIES; attempt += 1) {
+      if (await this.#admit(name, payload)) return;
+      await this.runtime.advance(REDELIVER_MS * 2 ** attempt);
+    }
+    throw new Error(`the event ${event.id} was never admitted`);
+  }
+
+  /** A fresh id for an event. */
+  nextId(): string {
+    this.#ids += 1;
+    return `e${this.#ids}`;
+  }
+
+  /** The value of a key of the chat's state, as committed. */
+  state(user: TestUser, key: string): unknown {
+    const name = chatActorName(this.#bot.scope, user.connection, this.#keyOf(user));
+    const storage = this.runtime.storage("ChatActor", name);
+    const known = storage.all(`SELECT 1 AS x FROM sqlite_master WHERE name = 'state'`, []);
+    if (known.length === 0) return undefined;
+    const row = storage.all<{ v: string }>(`SELECT v FROM state WHERE scope = '' AND k = ?`, [key])[0];
+    return row === undefined ? undefined : JSON.parse(row.v);
+  }
+
+  /** Frees what the test used. */
+  close(): void {
+    this.runtime.close();
+  }
+
+  #keyOf(user: TestUser): string {
+    const channel = this.#channels.get(user.connection);
+    return channel?.chatKey(user.chat) ?? user.chat.id;
+  }
+
+  async #admit(name: string, payload: string): Promise<boolean> {
+    try {
+      const answer = JSON.parse(await this.runtime.call("ChatActor", name, "receive", payload)) as { ok: boolean };
+      return answer.ok;
+    } catch {
+      return false;
+    }
+  }
+
+  #crashAt(label: string, side: ProbeSide, nth: number): void {
+    let left = nth;
+    const before = this.runtime.onProbe;
+    this.runtime.onProbe = (hit: ProbeHit) => {
+      if (hit.label === label && hit.side === side) {
+        left -= 1;
+        if (left === 0) {
+          this.runtime.onProbe = before;
+          return true;
+        }
+      }
+      return before(hit);
+    };
+  }
+
+  /** The bot as the engine sees it, with stand-ins for its channels and a record of announcements. */
+  #wrap(): BotRuntime {
+    const bot = this.#bot;
+    const channels = this.#channels;
+    const announced = this.announced;
+    return {
+      id: bot.id,
+      scope: bot.scope,
+      settings: bot.settings,
+      get channels() {
+        return [...channels.values()];
+      },
+      channel: (connection) => channels.get(connection),
+      handle: (context) => bot.handle(context),
+      get hasBeforeSend() {
+        return bot.hasBeforeSend;
+      },
+      beforeSend: (send) => bot.beforeSend(send),
+      get hasAfterSend() {
+        return bot.hasAfterSend;
+      },
+      afterSend: (event, tools) => bot.afterSend(event, tools),
+      // Every announcement is recorded, so every one has a listener.
+      hasListener: (kind) => kind !== "status" || bot.hasListener(kind),
+      announce: async (kind, event, tools) => {
+        announced.push({ kind, event } as Announced);
+        await bot.announce(kind, event, tools);
+      },
+    };
+  }
+}
+
+function standIn(channel: AnyChannel, platform: MockPlatform): Channel<MockPlatform> {
+  const mock = mockProvider({
+    platform,
+    name: channel.name,
+    connection: channel.connection,
+    capabilities: channel.capabilities,
+  });
+  return { ...mock, chatKey: (chat) => channel.chatKey(chat) };
+}
+
+/**
+ * Puts a bot under test. Its channels are replaced by simulated ones with the same abilities, so a test
+ * needs no network and no secrets.
+ */
+export function testBot<Env, Shape>(bot: Bot<Env, Shape>, options: TestBotOptions = {}): TestBot {
+  return new TestBot(bot, options);
+}

@@ -1,0 +1,181 @@
+/**
+ * What must hold after a simulated run: the promise of the design, record by record against the
+ * platform's ledger.
+ *
+ * @module
+ */
+import { type InboxRow, isOpen, type OutboxRow, readExtra } from "../../src/journal/records.ts";
+import { keyOf } from "../../src/outbox/keys.ts";
+import type { SimEvent, World } from "./simulate.ts";
+
+interface ChatRecords {
+  chat: string;
+  events: InboxRow[];
+  sends: OutboxRow[];
+}
+
+/** Violations of one run. */
+export function checkRun(world: World): string[] {
+  const found: string[] = [...world.early.map((text) => `a rate limit was not honoured: ${text}`)];
+  const fail = (text: string) => found.push(text);
+  if (!world.rested) fail("the world did not come to rest");
+  for (const chat of world.chats) {
+    const records = read(world, chat);
+    checkEvents(world, records, fail);
+    checkState(world, records, fail);
+    checkSends(world, records, fail);
+    checkQuiet(records, fail);
+    checkParts(world, records, fail);
+  }
+  checkStrays(world, fail);
+  checkReported(world, fail);
+  return found;
+}
+
+function read(world: World, chat: string): ChatRecords {
+  const storage = world.runtime.storage("ChatActor", world.actorOf(chat));
+  return {
+    chat,
+    events: storage.all(`SELECT * FROM inbox ORDER BY seq`, []) as unknown as InboxRow[],
+    sends: storage.all(`SELECT * FROM outbox ORDER BY turn, pos`, []) as unknown as OutboxRow[],
+  };
+}
+
+type Fail = (text: string) => void;
+
+function announced(world: World, kind: string, key: string): boolean {
+  return world.watch.announced.some((one) => one.kind === kind && one.key === key);
+}
+
+function checkEvents(world: World, records: ChatRecords, fail: Fail): void {
+  const rows = new Map(records.events.map((row) => [row.id, row]));
+  for (const event of world.plan.events.filter((one) => one.chat === records.chat)) {
+    const row = rows.get(event.id);
+    if (row === undefined) {
+      fail(`${event.id} was admitted and is gone`);
+      continue;
+    }
+    if (row.state !== "done" && row.state !== "dead") fail(`${event.id} is still ${row.state}`);
+    if (row.state === "dead" && !announced(world, "dead", row.id)) fail(`${event.id} is dead and nobody was told`);
+    if (row.state === "dead" && world.plan.crashRate === 0 && !event.ops.some((op) => op.op === "retry")) {
+      fail(`${event.id} died without any crash: ${row.error}`);
+    }
+    checkFailure(event, row, fail);
+  }
+  if (records.events.length > world.plan.events.filter((one) => one.chat === records.chat).length) {
+    fail(`${records.chat} has more events than were sent`);
+  }
+}
+
+function checkFailure(event: SimEvent, row: InboxRow, fail: Fail): void {
+  const throws = event.ops.some((op) => op.op === "throw");
+  if (row.state !== "done" || row.error === null) return;
+  if (throws || row.error.startsWith("TurnAborted") || row.error.includes("SQLITE_FULL")) return;
+  fail(`${event.id} failed though its script does not: ${row.error}`);
+}
+
+/** State changes exactly once: the ids in it are those of the turns that settled, in their order. */
+function checkState(world: World, records: ChatRecords, fail: Fail): void {
+  const storage = world.runtime.storage("ChatActor", world.actorOf(records.chat));
+  const known = storage.all(`SELECT 1 AS x FROM sqlite_master WHERE name = 'state'`, []);
+  const text = known.length === 0 ? undefined : storage.all<{ v: string }>(`SELECT v FROM state WHERE k = 'done'`, [])[0]?.v;
+  const done = text === undefined ? [] : (JSON.parse(text) as string[]);
+  const settled = records.events.filter((row) => row.state === "done" && row.error === null);
+  const wanted = settled.map((row) => row.id).sort();
+  if (JSON.stringify([...done].sort()) !== JSON.stringify(wanted)) {
+    fail(`${records.chat}: state holds ${done.join(",")} but ${wanted.join(",")} settled`);
+  }
+  for (const row of settled) {
+    for (const [name, runs] of world.watch.seen.get(row.id)?.stepRuns ?? []) {
+      const recorded = storage.all(`SELECT 1 AS x FROM sqlite_master WHERE name = 'steps'`, []).length > 0;
+      if (!recorded || runs < 1) fail(`${row.id}: step ${name} is not on record`);
+    }
+  }
+}
+
+/** Each send against the ledger. */
+function checkSends(world: World, records: ChatRecords, fail: Fail): void {
+  const ids = new Map(records.events.map((row) => [row.seq, row.id]));
+  for (const row of records.sends) {
+    const head = records.sends.find((one) => one.turn === row.turn && one.slot === row.slot && one.part === 0) ?? row;
+    const key = keyOf({ ...head, part: row.part }, ids.get(row.turn));
+    const text = String((JSON.parse(row.request) as { text?: unknown }).text ?? "");
+    const copies = world.platform.ledger.filter((entry) => entry.text === text && entry.chat === records.chat).length;
+    const twins = records.sends.filter((one) => (JSON.parse(one.request) as { text?: unknown }).text === text).length;
+    const extra = readExtra(row);
+    const told = announced(world, "ambiguous", key);
+    if (isOpen(row)) fail(`${key} is still open (${row.state}, due ${row.due_at})`);
+    if (row.state === "dead" && !announced(world, "dead", key) && !isLaterPart(records, row)) {
+      fail(`${key} is dead and nobody was told`);
+    }
+    if (row.maybes > 0 && !told) fail(`${key} may have been sent (${row.state}) and nobody was told`);
+    if (row.state === "unknown" && !told) fail(`${key} is unknown and nobody was told`);
+    if (twins > 1) continue;
+    if (row.state === "sent" && copies === 0) fail(`${key} is recorded as sent and is not on the platform`);
+    if (copies > 1 && !told) fail(`${key} was said ${copies} times and nobody was told`);
+    if (copies > 0 && (row.state === "dead" || row.state === "suppressed")) {
+      fail(`${key} is ${row.state} but was said`);
+    }
+    const proves = world.plan.class === "provable" || (world.plan.class === "keyed" && world.plan.markerWindowMs === undefined);
+    if (copies > 1 && proves) fail(`${key} was said ${copies} times on a ${world.plan.class} channel`);
+    if (!proves && copies > 1 + (extra.resends ?? 0) && world.plan.policy.noAnswer !== "resend") {
+      fail(`${key} was said ${copies} times, with ${extra.resends ?? 0} repeats allowed`);
+    }
+  }
+}
+
+function isLaterPart(records: ChatRecords, row: OutboxRow): boolean {
+  return (
+    row.part > 0 &&
+    records.sends.some(
+      (one) => one.turn === row.turn && one.slot === row.slot && one.part < row.part && one.state === "dead",
+    )
+  );
+}
+
+/** Nothing open, and no alarm but the purge. */
+function checkQuiet(records: ChatRecords, fail: Fail): void {
+  const open = records.events.filter((row) => row.open === 1);
+  for (const row of open) fail(`${row.id} is ${row.state} and still open`);
+  for (const row of records.sends) if (row.due_at !== null) fail(`a ${row.state} send has still a due time`);
+}
+
+/** Parts of a message never overtake each other. */
+function checkParts(world: World, records: ChatRecords, fail: Fail): void {
+  const entries = world.platform.ledger.filter((entry) => entry.chat === records.chat);
+  for (const row of records.sends) {
+    if (row.part === 0 || row.maybes > 0) continue;
+    const before = records.sends.find(
+      (one) => one.turn === row.turn && one.slot === row.slot && one.part === row.part - 1,
+    );
+    if (before === undefined || before.maybes > 0) continue;
+    const place = (one: OutboxRow) => {
+      const { text } = JSON.parse(one.request) as { text: string };
+      return entries.findIndex((entry) => entry.text === text);
+    };
+    if (place(row) >= 0 && place(before) > place(row)) fail(`part ${row.part + 1} of ${row.slot} overtook the one before`);
+  }
+}
+
+/** Everything on the platform has a record. */
+function checkStrays(world: World, fail: Fail): void {
+  const texts = new Set<string>();
+  for (const chat of world.chats) {
+    for (const row of read(world, chat).sends) texts.add(String((JSON.parse(row.request) as { text?: unknown }).text));
+  }
+  for (const entry of world.platform.ledger) {
+    if (!texts.has(entry.text)) fail(`"${entry.text.slice(0, 40)}" was said without a record`);
+  }
+}
+
+/** What a handler was told is what happened. */
+function checkReported(world: World, fail: Fail): void {
+  const ids = new Set(world.platform.ledger.map((entry) => entry.id));
+  for (const [event, seen] of world.watch.seen) {
+    for (const [text, result] of seen.results) {
+      if (result.status !== "sent") continue;
+      for (const id of result.ids) if (!ids.has(id)) fail(`${event}: "${text}" was reported sent as ${id}, which does not exist`);
+      if (result.ids.length === 0) fail(`${event}: "${text}" was reported sent without an id`);
+    }
+  }
+}

@@ -1,0 +1,125 @@
+/**
+ * The bot of the simulator: each event carries a script of what its handler does.
+ *
+ * @module
+ */
+import { Bot, RetryTurn } from "../../src/index.ts";
+import type { Context } from "../../src/index.ts";
+import type { AnyChannel } from "../../src/channels/channel.ts";
+import type { DurabilityOptions } from "../../src/turns/options.ts";
+
+/** One thing that a handler does. */
+export type Op =
+  /** Awaits a reply. */
+  | { op: "reply"; text: string }
+  /** Replies and does not wait. */
+  | { op: "loose"; text: string }
+  /** Records a send for later. */
+  | { op: "enqueue"; text: string; delay: number }
+  /** Records a send with the settle. */
+  | { op: "settled"; text: string }
+  /** Replies under an explicit key. */
+  | { op: "keyed"; text: string; key: string }
+  /** Several replies at once. */
+  | { op: "batch"; texts: string[] }
+  /** A recorded step with a reply in it. */
+  | { op: "step"; name: string; text: string }
+  /** Says something else on every run. */
+  | { op: "diverge"; text: string }
+  /** Takes time. */
+  | { op: "sleep"; ms: number }
+  /** Fails. */
+  | { op: "throw" }
+  /** Asks to be run again, on the first run only. */
+  | { op: "retry"; after?: number };
+
+/** What the handler of one event saw. */
+export interface Seen {
+  starts: number;
+  /** Results by text: the last one that a run reported. */
+  results: Map<string, { status: string; ids: string[] }>;
+  stepRuns: Map<string, number>;
+}
+
+/** The simulator's view of the bot at work. */
+export interface Watch {
+  seen: Map<string, Seen>;
+  /** Handlers running now, by chat. */
+  running: Map<string, number>;
+  overlaps: string[];
+  /** Event ids in order of their first start, by chat. */
+  order: Map<string, string[]>;
+  announced: { kind: string; key: string }[];
+  sleep(ms: number): Promise<void>;
+}
+
+/** Makes the bot. */
+export function scriptBot(channel: AnyChannel, durability: DurabilityOptions, watch: () => Watch): Bot {
+  const bot = new Bot({ id: "sim", channels: [channel], durability });
+  bot.on("durability:ambiguous", (event) => {
+    watch().announced.push({ kind: "ambiguous", key: event.key });
+  });
+  bot.on("durability:dead", (event) => {
+    watch().announced.push({ kind: "dead", key: event.id });
+  });
+  bot.otherwise(async (ctx) => {
+    const w = watch();
+    const chat = ctx.chat.id;
+    const id = ctx.ref.id;
+    const seen = w.seen.get(id) ?? { starts: 0, results: new Map(), stepRuns: new Map() };
+    w.seen.set(id, seen);
+    seen.starts += 1;
+    if (seen.starts === 1) w.order.set(chat, [...(w.order.get(chat) ?? []), id]);
+    ctx.state.update<string[]>("done", (done) => [...(done ?? []), id]);
+    for (const op of JSON.parse(ctx.text) as Op[]) await run(ctx, op, w, seen);
+  });
+  return bot;
+}
+
+async function run(ctx: Context<Cloudflare.Env>, op: Op, watch: Watch, seen: Seen): Promise<void> {
+  const note = (text: string, result: { status: string; receipt?: { platformMessageIds: string[] } }) => {
+    seen.results.set(text, { status: result.status, ids: result.receipt?.platformMessageIds ?? [] });
+  };
+  const failed = (text: string) => (error: unknown) => {
+    seen.results.set(text, { status: `error:${(error as { code?: string }).code ?? String(error)}`, ids: [] });
+  };
+  switch (op.op) {
+    case "reply":
+      await ctx.reply(op.text).then((result) => note(op.text, result), failed(op.text));
+      return;
+    case "loose":
+      ctx.reply(op.text).then((result) => note(op.text, result), failed(op.text));
+      return;
+    case "enqueue":
+      await ctx.enqueue(op.text, { delay: op.delay });
+      return;
+    case "settled":
+      await ctx.enqueue(op.text, { when: "settled" });
+      return;
+    case "keyed":
+      await ctx
+        .reply(op.text, { idempotencyKey: op.key })
+        .then((result) => note(op.text, result), failed(op.text));
+      return;
+    case "batch":
+      await ctx.sendBatch(op.texts);
+      return;
+    case "step":
+      await ctx.step(op.name, async () => {
+        seen.stepRuns.set(op.name, (seen.stepRuns.get(op.name) ?? 0) + 1);
+        await ctx.reply(op.text).then((result) => note(op.text, result), failed(op.text));
+        ctx.state.set(`step:${ctx.ref.id}`, op.name);
+      });
+      return;
+    case "diverge":
+      await ctx.reply(`${op.text} run ${ctx.attempt}`).catch(() => {});
+      return;
+    case "sleep":
+      await watch.sleep(op.ms);
+      return;
+    case "throw":
+      throw new Error("the script says so");
+    case "retry":
+      if (ctx.attempt === 1) throw new RetryTurn(op.after === undefined ? {} : { after: op.after });
+  }
+}
