@@ -1,7 +1,7 @@
 /** The example bot: this is the file to edit. */
-import { Bot, telegram } from "holdfast";
+import { Bot, telegram, webchat } from "holdfast";
 
-export const bot = new Bot({ id: "example", channels: [telegram()] });
+export const bot = new Bot({ id: "example", channels: [webchat(), telegram()] });
 
 bot.command("start", (ctx) => ctx.reply("Hello! Say something, or press /count."));
 

@@ -4,16 +4,20 @@
  * @module
  */
 import { exports as workerExports } from "cloudflare:workers";
-import { actorsFrom } from "./edge/actors.ts";
+import type { AnyChannel, ServedDeps } from "./channels/channel.ts";
+import { actorsFrom, namespaceOf } from "./edge/actors.ts";
 import { edgeOf } from "./edge/app.ts";
 import { sweep } from "./edge/scheduled.ts";
 import type { Actors } from "./host/Host.ts";
 import { defineChatActor } from "./objects/ChatActor.ts";
 import { defineConnection } from "./objects/Connection.ts";
-import { consoleLog } from "./objects/DurableHost.ts";
+import { consoleLog, DurableHost } from "./objects/DurableHost.ts";
+import { chatActorName } from "./objects/names.ts";
 import { defineRegistry } from "./objects/Registry.ts";
+import { defineWebChat } from "./objects/WebChat.ts";
 import { ActorClient } from "./turns/ActorClient.ts";
 import type { Bot } from "./turns/Bot.ts";
+import type { BotRuntime } from "./turns/BotRuntime.ts";
 import type { Client } from "./turns/Client.ts";
 
 /** Options of {@link serve}. */
@@ -28,8 +32,30 @@ export interface ServeOptions<Env> {
     | undefined;
 }
 
+/** What the web chat's routes need, for one request's environment. */
+function servedDeps(
+  bot: BotRuntime,
+  channel: AnyChannel,
+  env: Record<string, unknown>,
+): ServedDeps {
+  const exported = workerExports as unknown as Record<string, unknown>;
+  const nameOf = (session: string) => chatActorName(bot.scope, channel.connection, session);
+  return {
+    env,
+    local: env.HOLDFAST_LOCAL === "1",
+    room: (session) => namespaceOf("WebChat", env, exported).getByName(nameOf(session)),
+    crash: (session) =>
+      actorsFrom(env, exported).call(
+        "ChatActor",
+        nameOf(session),
+        "crash",
+        JSON.stringify({ label: "channel.send", side: "after" }),
+      ),
+  };
+}
+
 /** Paths that belong to Holdfast. */
-const OWN_PATHS = /^\/(?:webhooks|health|admin|chat)(?:\/|$)/;
+const OWN_PATHS = /^\/(?:webhooks|health|admin)(?:\/|$)/;
 
 /**
  * Serves a bot on Workers: the handler for `export default`, and the Durable Object classes to export.
@@ -47,8 +73,21 @@ export function serve<Env = Cloudflare.Env, Shape = unknown>(
     log: (env) => consoleLog({ bot: bot.id }, env),
     now: () => Date.now(),
   });
+  const makeHost = (ctx: DurableObjectState, env: unknown) =>
+    new DurableHost(ctx, env as Record<string, unknown>, reach, ctx.id.name ?? ctx.id.toString());
+  const webchat = bot.channels.find((channel) => channel.served !== undefined);
+  const site = webchat?.served?.routes((env) =>
+    servedDeps(bot, webchat, env as Record<string, unknown>),
+  );
   const fetch = async (request: Request, env: Env, ctx: ExecutionContext): Promise<Response> => {
-    if (options.fetch !== undefined && !OWN_PATHS.test(new URL(request.url).pathname)) {
+    const { pathname } = new URL(request.url);
+    if (
+      site !== undefined &&
+      (pathname === webchat?.served?.path || pathname.startsWith(`${webchat?.served?.path}/`))
+    ) {
+      return site.fetch(request, env);
+    }
+    if (options.fetch !== undefined && !OWN_PATHS.test(pathname)) {
       return options.fetch(request, env, ctx);
     }
     return edge.fetch(request, env as Record<string, unknown>, ctx);
@@ -80,5 +119,7 @@ export function serve<Env = Cloudflare.Env, Shape = unknown>(
     ChatActor: defineChatActor(bot, reach),
     Connection: defineConnection(reach),
     Registry: defineRegistry(reach),
+    /** Only with `webchat()`. */
+    WebChat: defineWebChat(makeHost, webchat?.served),
   };
 }

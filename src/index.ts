@@ -32,6 +32,7 @@ export type {
   Sender,
 } from "./channels/events.ts";
 export { telegram } from "./channels/telegram/index.ts";
+export { webchat } from "./channels/webchat/index.ts";
 export { formatAddress, parseAddress } from "./objects/names.ts";
 export type { Duration } from "./time/duration.ts";
 export { Bot, type BotOptions } from "./turns/Bot.ts";

@@ -8,3 +8,4 @@ export default app.handler;
 export class ChatActor extends app.ChatActor {}
 export class Connection extends app.Connection {}
 export class Registry extends app.Registry {}
+export class WebChat extends app.WebChat {}

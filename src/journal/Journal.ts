@@ -7,6 +7,7 @@
 import type { AlarmClock } from "../alarms/AlarmClock.ts";
 import type { Host, NotPromise } from "../host/Host.ts";
 import { InboxTable } from "./InboxTable.ts";
+import type { CommitLabel } from "./labels.ts";
 import { OutboxTable } from "./OutboxTable.ts";
 import { SideTables } from "./SideTables.ts";
 import { readMeta, SCHEMA_VERSION, Schema, writeMeta } from "./schema.ts";
@@ -54,7 +55,7 @@ export class Journal {
    * Runs one labelled commit. The armed copy of the alarm follows the rows: it is set after the commit
    * and untouched by a rollback.
    */
-  commit<T>(label: string, fn: () => NotPromise<T>): T {
+  commit<T>(label: CommitLabel, fn: () => NotPromise<T>): T {
     let value: T;
     try {
       value = this.#host.transaction(label, () => {

@@ -215,6 +215,8 @@ export interface OutboxExtra {
   moves?: number;
   /** Lookups made since the last attempt. */
   lookups?: number;
+  /** The marker's window ended before the send was settled: the channel's weaker class counts now. */
+  windowOver?: true;
   /** Repeats on a channel that cannot tell, granted by policy. */
   resends?: number;
   /** Waits for rate limits in a row. */

@@ -39,7 +39,8 @@ export function defineChatActor(bot: BotRuntime, reach: Reach) {
     async call(method: string, payload: string): Promise<string> {
       if (method === "crash" && this.env.HOLDFAST_LOCAL === "1") {
         this.#host.crash = JSON.parse(payload);
-        return "{}";
+        // Sets the alarm anew: while a crash is ordered, the host keeps it near.
+        return this.#chat.call("wake", "{}");
       }
       return this.#chat.call(method, payload);
     }

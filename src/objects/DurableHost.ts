@@ -30,6 +30,9 @@ export interface CrashOrder {
 /** The largest time that a JavaScript timer takes, in ms; longer waits go through the alarm anyway. */
 const MAX_TIMER_MS = 2_147_483_647;
 
+/** While local mode has ordered a crash: the longest until the watchdog, so that nobody watches for a minute. */
+const CRASH_WATCHDOG_MS = 2_000;
+
 /** The host of one incarnation. */
 export class DurableHost implements Host {
   readonly sql: Sql;
@@ -66,7 +69,9 @@ export class DurableHost implements Host {
 
   setAlarm(at: number): void {
     // Joins the rows of the same turn of the event loop; a failure resets the object, rows and all.
-    this.keepAlive(this.#ctx.storage.setAlarm(at));
+    const soonest =
+      this.crash === undefined ? at : Math.min(at, this.clock.now() + CRASH_WATCHDOG_MS);
+    this.keepAlive(this.#ctx.storage.setAlarm(soonest));
   }
 
   deleteAlarm(): void {

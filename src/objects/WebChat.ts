@@ -6,8 +6,10 @@
  * @module
  */
 import { DurableObject } from "cloudflare:workers";
+import type { ServedChannel, ServedRoom } from "../channels/channel.ts";
+import { ConfigError } from "../channels/errors.ts";
 import { admit, openGate, readGate } from "../channels/webchat/gate.ts";
-import { type SocketReply, WebChatRoom } from "../channels/webchat/WebChatRoom.ts";
+import type { SocketReply } from "../channels/webchat/WebChatRoom.ts";
 import type { Host } from "../host/Host.ts";
 
 /** Sockets of one session: tabs and devices. The oldest makes way for the newest. */
@@ -17,16 +19,25 @@ const MAX_SOCKETS = 20;
  * Makes the class that the worker exports as `WebChat`.
  *
  * @param makeHost the machine under one incarnation
+ * @param served the channel's part of it; absent when the bot has no web chat
  */
-export function defineWebChat(makeHost: (ctx: DurableObjectState, env: unknown) => Host) {
+export function defineWebChat(
+  makeHost: (ctx: DurableObjectState, env: unknown) => Host,
+  served: ServedChannel | undefined,
+) {
   return class WebChat extends DurableObject<unknown> {
     readonly #host: Host;
-    readonly #room: WebChatRoom;
+    readonly #room: ServedRoom;
 
     constructor(ctx: DurableObjectState, env: unknown) {
       super(ctx, env);
       this.#host = makeHost(ctx, env);
-      this.#room = new WebChatRoom(this.#host, ctx.id.name ?? "", {
+      if (served === undefined) {
+        throw new ConfigError(
+          "the bot has no webchat() in `channels`, so it has no web chat sessions",
+        );
+      }
+      this.#room = served.makeRoom(this.#host, ctx.id.name ?? "", {
         send: (text) => this.#broadcast(text),
         count: () => ctx.getWebSockets().length,
       });

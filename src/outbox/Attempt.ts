@@ -15,6 +15,7 @@ import type {
 import type { JsonObject } from "../channels/content.ts";
 import { HoldfastError } from "../channels/errors.ts";
 import type { Address } from "../channels/events.ts";
+import type { StepLabel } from "../journal/labels.ts";
 import {
   ATTEMPT_LOG_LENGTH,
   type AttemptLogEntry,
@@ -113,7 +114,12 @@ export class Attempt {
    * Records an answer. The journal may refuse for a while (full, reset): the answer is worth keeping in
    * memory and trying again, since without it the send is ambiguous.
    */
-  async #record(row: OutboxRow, claim: string, startedAt: number, result: SendResult): Promise<void> {
+  async #record(
+    row: OutboxRow,
+    claim: string,
+    startedAt: number,
+    result: SendResult,
+  ): Promise<void> {
     for (let tries = 1; ; tries += 1) {
       try {
         // The call took time: a status, an announcement or a replay may have changed the row.
@@ -125,7 +131,10 @@ export class Attempt {
       } catch (error) {
         this.#core.host.rethrowIfHalted(error);
         if (tries === RECORD_TRIES) throw error;
-        this.#core.host.log.error("an answer could not be recorded yet", { tries, error: messageOf(error) });
+        this.#core.host.log.error("an answer could not be recorded yet", {
+          tries,
+          error: messageOf(error),
+        });
         await sleep(this.#core.host.clock, RECORD_WAIT_MS * tries);
       }
     }
@@ -160,7 +169,7 @@ export class Attempt {
       if (verdict !== undefined) {
         return this.#stop(row, verdict, found.result === "sent" ? found.receipt : undefined);
       }
-      // Proven about this marker, so the evidence is cleared.
+      // Proven about this marker, so the evidence is cleared, and its window begins again.
       patch.first_maybe_at = null;
       patch.maybes = 0;
     }
@@ -247,7 +256,7 @@ export class Attempt {
 
   /** A harmless question to the platform: a throw or no answer in time is `undefined`. */
   async #ask<T>(
-    label: string,
+    label: StepLabel,
     question: (io: ChannelIo<unknown>, channel: AnyChannel) => Promise<T> | undefined,
   ): Promise<T | undefined> {
     const channel = this.#core.channel();

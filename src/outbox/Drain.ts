@@ -128,7 +128,12 @@ export class Drain {
       const at =
         place.due_at > now
           ? place.due_at
-          : Math.max(this.#pausedUntil, this.#resumeAt ?? 0, this.#gateUntil ?? 0, this.#rested ? now + 1_000 : now);
+          : Math.max(
+              this.#pausedUntil,
+              this.#resumeAt ?? 0,
+              this.#gateUntil ?? 0,
+              this.#rested ? now + 1_000 : now,
+            );
       next = Math.min(next ?? at, at);
     }
     return next;

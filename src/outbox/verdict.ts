@@ -52,6 +52,7 @@ export interface Verdict {
 export function classOf(context: VerdictContext): "keyed" | "provable" | "blind" {
   const { class: declared, markerWindowMs, afterWindow } = context.capabilities.delivery;
   if (declared !== "keyed") return declared;
+  if (context.extra.windowOver === true) return afterWindow ?? "blind";
   if (markerWindowMs === undefined) return "keyed";
   const from = context.row.first_maybe_at ?? context.now;
   const safe =
@@ -170,9 +171,13 @@ export function afterCrash(context: VerdictContext, startedAt: number): Verdict 
 export function beforeRepeat(context: VerdictContext): Verdict | undefined {
   if (context.row.first_maybe_at === null || context.capabilities.delivery.class !== "keyed")
     return undefined;
-  if (context.extra.resend || classOf(context) === "keyed") return undefined;
-  // Counted once already when it became ambiguous: only the class has changed.
-  return repeatOrHold(context, base(context), "noAnswer", "the marker's window is over");
+  if (context.extra.resend || context.extra.windowOver || classOf(context) === "keyed")
+    return undefined;
+  // Counted once already when it became ambiguous: only the class has changed, once.
+  const verdict = base(context);
+  verdict.extra.windowOver = true;
+  const after = { ...context, extra: verdict.extra };
+  return repeatOrHold(after, verdict, "noAnswer", "the marker's window is over");
 }
 
 /** What becomes of an unknown row after a lookup. `undefined`: proven not sent, send it again. */

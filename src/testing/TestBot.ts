@@ -8,8 +8,8 @@ import type { AnyChannel, Channel } from "../channels/channel.ts";
 import type { InboundEvent } from "../channels/events.ts";
 import type { Log, ProbeSide } from "../host/Host.ts";
 import { Chat } from "../objects/Chat.ts";
-import { chatActorName } from "../objects/names.ts";
 import { ConnectionBook } from "../objects/ConnectionBook.ts";
+import { chatActorName } from "../objects/names.ts";
 import { RegistryBook } from "../objects/RegistryBook.ts";
 import { type Duration, parseDuration } from "../time/duration.ts";
 import { ActorClient } from "../turns/ActorClient.ts";
@@ -111,7 +111,8 @@ export class TestBot {
   /** Moves time on; whatever comes due on the way happens. */
   async advance(duration: Duration): Promise<void> {
     const ms = parseDuration(duration);
-    if (ms === undefined) throw new Error(`"${String(duration)}" is not a duration such as "90s" or "24h"`);
+    if (ms === undefined)
+      throw new Error(`"${String(duration)}" is not a duration such as "90s" or "24h"`);
     await this.runtime.advance(ms);
   }
 
@@ -121,7 +122,8 @@ export class TestBot {
    */
   async idle(): Promise<void> {
     const rested = await this.runtime.until(() => !busyUntil(this.runtime), IDLE_LIMIT_MS);
-    if (!rested) throw new Error(`the bot did not come to rest within ${IDLE_LIMIT_MS / 60_000} minutes`);
+    if (!rested)
+      throw new Error(`the bot did not come to rest within ${IDLE_LIMIT_MS / 60_000} minutes`);
   }
 
   /** Kills the process at a labelled step, once: `t.crash.before("outbox.markSent")`. */
@@ -137,7 +139,10 @@ export class TestBot {
   }
 
   /** Delivers an event as a platform would: again, until it is admitted. */
-  async deliver(connection: string, event: Omit<InboundEvent, "channel" | "connection">): Promise<void> {
+  async deliver(
+    connection: string,
+    event: Omit<InboundEvent, "channel" | "connection">,
+  ): Promise<void> {
     const channel = this.#channels.get(connection);
     if (channel === undefined) throw new Error(`the bot has no connection "${connection}"`);
     const full = { ...event, channel: channel.name, connection } as InboundEvent;
@@ -167,7 +172,9 @@ export class TestBot {
     const storage = this.runtime.storage("ChatActor", name);
     const known = storage.all(`SELECT 1 AS x FROM sqlite_master WHERE name = 'state'`, []);
     if (known.length === 0) return undefined;
-    const row = storage.all<{ v: string }>(`SELECT v FROM state WHERE scope = '' AND k = ?`, [key])[0];
+    const row = storage.all<{ v: string }>(`SELECT v FROM state WHERE scope = '' AND k = ?`, [
+      key,
+    ])[0];
     return row === undefined ? undefined : JSON.parse(row.v);
   }
 
@@ -183,7 +190,9 @@ export class TestBot {
 
   async #admit(name: string, payload: string): Promise<boolean> {
     try {
-      const answer = JSON.parse(await this.runtime.call("ChatActor", name, "receive", payload)) as { ok: boolean };
+      const answer = JSON.parse(await this.runtime.call("ChatActor", name, "receive", payload)) as {
+        ok: boolean;
+      };
       return answer.ok;
     } catch {
       return false;

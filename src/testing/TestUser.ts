@@ -68,12 +68,20 @@ export class TestUser {
 
   /** Presses the newest button with this text, and lets the bot come to rest. */
   async press(text: string): Promise<void> {
-    const entry = this.#visible().findLast((one) => one.buttons.some((button) => button.text === text));
+    const entry = this.#visible().findLast((one) =>
+      one.buttons.some((button) => button.text === text),
+    );
     const button = entry?.buttons.find((one) => one.text === text);
     if (entry === undefined || button === undefined) {
-      throw new Error(`${this.name} sees no button "${text}"; there are: ${this.buttons.join(", ") || "none"}`);
+      throw new Error(
+        `${this.name} sees no button "${text}"; there are: ${this.buttons.join(", ") || "none"}`,
+      );
     }
-    await this.send({ kind: "action", press: { value: button.value, pressId: this.#bot.nextId() }, messageId: entry.id });
+    await this.send({
+      kind: "action",
+      press: { value: button.value, pressId: this.#bot.nextId() },
+      messageId: entry.id,
+    });
   }
 
   /** Sends any event, and lets the bot come to rest. */

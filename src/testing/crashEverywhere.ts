@@ -46,7 +46,8 @@ export async function crashEverywhere(
 ): Promise<CrashReport> {
   const seen: CrashPoint[] = [];
   await once(scenario, assert, undefined, (point) => seen.push(point));
-  if (seen.length > MAX_POINTS) throw new Error(`the scenario passes ${seen.length} points; ${MAX_POINTS} are allowed`);
+  if (seen.length > MAX_POINTS)
+    throw new Error(`the scenario passes ${seen.length} points; ${MAX_POINTS} are allowed`);
   for (const point of seen) await once(scenario, assert, point, () => {});
   return { points: seen };
 }

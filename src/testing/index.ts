@@ -3,7 +3,12 @@
  *
  * @module
  */
-export { type CrashPoint, type CrashReport, type CrashScenario, crashEverywhere } from "./crashEverywhere.ts";
+export {
+  type CrashPoint,
+  type CrashReport,
+  type CrashScenario,
+  crashEverywhere,
+} from "./crashEverywhere.ts";
 export { type Fault, type LedgerEntry, MockPlatform } from "./MockPlatform.ts";
 export { type MockProviderOptions, mockProvider } from "./MockProvider.ts";
 export { type Announced, type TestBot, type TestBotOptions, testBot } from "./TestBot.ts";

@@ -14,7 +14,10 @@ export function busyUntil(runtime: NodeRuntime): boolean {
     const storage = runtime.storage("ChatActor", name);
     const ready = storage.all(`SELECT 1 AS x FROM sqlite_master WHERE name = 'outbox_due'`, []);
     if (ready.length === 0) continue;
-    const events = storage.all(`SELECT 1 AS x FROM inbox WHERE open = 1 AND (flags & 1) = 0 LIMIT 1`, []);
+    const events = storage.all(
+      `SELECT 1 AS x FROM inbox WHERE open = 1 AND (flags & 1) = 0 LIMIT 1`,
+      [],
+    );
     if (events.length > 0) return true;
     const sends = storage.all(
       `SELECT 1 AS x FROM outbox WHERE due_at IS NOT NULL AND (due_at <= ? OR state <> 'pending' OR attempts > 0) LIMIT 1`,

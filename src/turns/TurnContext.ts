@@ -17,6 +17,7 @@ import type { Core } from "../objects/Core.ts";
 import type { Outbox } from "../objects/Outbox.ts";
 import type { SideCalls } from "../objects/SideCalls.ts";
 import { KEPT_BUTTON, parseButtonValue } from "../outbox/content.ts";
+import type { Outcome } from "../outbox/Deliveries.ts";
 import type { Decided } from "../outbox/Intents.ts";
 import { errorOf, receiptOf } from "../outbox/results.ts";
 import type { Duration } from "../time/duration.ts";
@@ -181,7 +182,12 @@ export class TurnContext implements Context {
   }
 
   #result(decided: Decided, wait: boolean): SendResult {
-    const { key, outcome } = decided;
+    const { key } = decided;
+    // Whoever does not wait was told "deferred" at first, and is told the same on a replay.
+    const outcome: Outcome =
+      !wait && decided.outcome.status === "dead"
+        ? { status: "deferred", rows: [] }
+        : decided.outcome;
     if (outcome.status === "dead") throw errorOf(outcome.rows, key);
     if (
       outcome.status === "deferred" &&

@@ -8,6 +8,9 @@ import { type InboxRow, isOpen, type OutboxRow, readExtra } from "../../src/jour
 import { keyOf } from "../../src/outbox/keys.ts";
 import type { SimEvent, World } from "./simulate.ts";
 
+/** Far more than a run needs, and far fewer than a row that nothing can move costs. */
+const MAX_ALARMS = 1_000;
+
 interface ChatRecords {
   chat: string;
   events: InboxRow[];
@@ -27,6 +30,8 @@ export function checkRun(world: World): string[] {
     checkQuiet(records, fail);
     checkParts(world, records, fail);
   }
+  if (world.runtime.alarmRuns > MAX_ALARMS)
+    fail(`${world.runtime.alarmRuns} alarms ran: something spins`);
   checkStrays(world, fail);
   checkReported(world, fail);
   return found;
@@ -56,8 +61,13 @@ function checkEvents(world: World, records: ChatRecords, fail: Fail): void {
       continue;
     }
     if (row.state !== "done" && row.state !== "dead") fail(`${event.id} is still ${row.state}`);
-    if (row.state === "dead" && !announced(world, "dead", row.id)) fail(`${event.id} is dead and nobody was told`);
-    if (row.state === "dead" && world.plan.crashRate === 0 && !event.ops.some((op) => op.op === "retry")) {
+    if (row.state === "dead" && !announced(world, "dead", row.id))
+      fail(`${event.id} is dead and nobody was told`);
+    if (
+      row.state === "dead" &&
+      world.plan.crashRate === 0 &&
+      !event.ops.some((op) => op.op === "retry")
+    ) {
       fail(`${event.id} died without any crash: ${row.error}`);
     }
     checkFailure(event, row, fail);
@@ -78,7 +88,10 @@ function checkFailure(event: SimEvent, row: InboxRow, fail: Fail): void {
 function checkState(world: World, records: ChatRecords, fail: Fail): void {
   const storage = world.runtime.storage("ChatActor", world.actorOf(records.chat));
   const known = storage.all(`SELECT 1 AS x FROM sqlite_master WHERE name = 'state'`, []);
-  const text = known.length === 0 ? undefined : storage.all<{ v: string }>(`SELECT v FROM state WHERE k = 'done'`, [])[0]?.v;
+  const text =
+    known.length === 0
+      ? undefined
+      : storage.all<{ v: string }>(`SELECT v FROM state WHERE k = 'done'`, [])[0]?.v;
   const done = text === undefined ? [] : (JSON.parse(text) as string[]);
   const settled = records.events.filter((row) => row.state === "done" && row.error === null);
   const wanted = settled.map((row) => row.id).sort();
@@ -87,7 +100,8 @@ function checkState(world: World, records: ChatRecords, fail: Fail): void {
   }
   for (const row of settled) {
     for (const [name, runs] of world.watch.seen.get(row.id)?.stepRuns ?? []) {
-      const recorded = storage.all(`SELECT 1 AS x FROM sqlite_master WHERE name = 'steps'`, []).length > 0;
+      const recorded =
+        storage.all(`SELECT 1 AS x FROM sqlite_master WHERE name = 'steps'`, []).length > 0;
       if (!recorded || runs < 1) fail(`${row.id}: step ${name} is not on record`);
     }
   }
@@ -97,27 +111,39 @@ function checkState(world: World, records: ChatRecords, fail: Fail): void {
 function checkSends(world: World, records: ChatRecords, fail: Fail): void {
   const ids = new Map(records.events.map((row) => [row.seq, row.id]));
   for (const row of records.sends) {
-    const head = records.sends.find((one) => one.turn === row.turn && one.slot === row.slot && one.part === 0) ?? row;
+    const head =
+      records.sends.find(
+        (one) => one.turn === row.turn && one.slot === row.slot && one.part === 0,
+      ) ?? row;
     const key = keyOf({ ...head, part: row.part }, ids.get(row.turn));
     const text = String((JSON.parse(row.request) as { text?: unknown }).text ?? "");
-    const copies = world.platform.ledger.filter((entry) => entry.text === text && entry.chat === records.chat).length;
-    const twins = records.sends.filter((one) => (JSON.parse(one.request) as { text?: unknown }).text === text).length;
+    const copies = world.platform.ledger.filter(
+      (entry) => entry.text === text && entry.chat === records.chat,
+    ).length;
+    const twins = records.sends.filter(
+      (one) => (JSON.parse(one.request) as { text?: unknown }).text === text,
+    ).length;
     const extra = readExtra(row);
     const told = announced(world, "ambiguous", key);
     if (isOpen(row)) fail(`${key} is still open (${row.state}, due ${row.due_at})`);
     if (row.state === "dead" && !announced(world, "dead", key) && !isLaterPart(records, row)) {
       fail(`${key} is dead and nobody was told`);
     }
-    if (row.maybes > 0 && !told) fail(`${key} may have been sent (${row.state}) and nobody was told`);
+    if (row.maybes > 0 && !told)
+      fail(`${key} may have been sent (${row.state}) and nobody was told`);
     if (row.state === "unknown" && !told) fail(`${key} is unknown and nobody was told`);
     if (twins > 1) continue;
-    if (row.state === "sent" && copies === 0) fail(`${key} is recorded as sent and is not on the platform`);
+    if (row.state === "sent" && copies === 0)
+      fail(`${key} is recorded as sent and is not on the platform`);
     if (copies > 1 && !told) fail(`${key} was said ${copies} times and nobody was told`);
     if (copies > 0 && (row.state === "dead" || row.state === "suppressed")) {
       fail(`${key} is ${row.state} but was said`);
     }
-    const proves = world.plan.class === "provable" || (world.plan.class === "keyed" && world.plan.markerWindowMs === undefined);
-    if (copies > 1 && proves) fail(`${key} was said ${copies} times on a ${world.plan.class} channel`);
+    const proves =
+      world.plan.class === "provable" ||
+      (world.plan.class === "keyed" && world.plan.markerWindowMs === undefined);
+    if (copies > 1 && proves)
+      fail(`${key} was said ${copies} times on a ${world.plan.class} channel`);
     if (!proves && copies > 1 + (extra.resends ?? 0) && world.plan.policy.noAnswer !== "resend") {
       fail(`${key} was said ${copies} times, with ${extra.resends ?? 0} repeats allowed`);
     }
@@ -128,7 +154,11 @@ function isLaterPart(records: ChatRecords, row: OutboxRow): boolean {
   return (
     row.part > 0 &&
     records.sends.some(
-      (one) => one.turn === row.turn && one.slot === row.slot && one.part < row.part && one.state === "dead",
+      (one) =>
+        one.turn === row.turn &&
+        one.slot === row.slot &&
+        one.part < row.part &&
+        one.state === "dead",
     )
   );
 }
@@ -137,7 +167,8 @@ function isLaterPart(records: ChatRecords, row: OutboxRow): boolean {
 function checkQuiet(records: ChatRecords, fail: Fail): void {
   const open = records.events.filter((row) => row.open === 1);
   for (const row of open) fail(`${row.id} is ${row.state} and still open`);
-  for (const row of records.sends) if (row.due_at !== null) fail(`a ${row.state} send has still a due time`);
+  for (const row of records.sends)
+    if (row.due_at !== null) fail(`a ${row.state} send has still a due time`);
 }
 
 /** Parts of a message never overtake each other. */
@@ -153,7 +184,8 @@ function checkParts(world: World, records: ChatRecords, fail: Fail): void {
       const { text } = JSON.parse(one.request) as { text: string };
       return entries.findIndex((entry) => entry.text === text);
     };
-    if (place(row) >= 0 && place(before) > place(row)) fail(`part ${row.part + 1} of ${row.slot} overtook the one before`);
+    if (place(row) >= 0 && place(before) > place(row))
+      fail(`part ${row.part + 1} of ${row.slot} overtook the one before`);
   }
 }
 
@@ -161,7 +193,8 @@ function checkParts(world: World, records: ChatRecords, fail: Fail): void {
 function checkStrays(world: World, fail: Fail): void {
   const texts = new Set<string>();
   for (const chat of world.chats) {
-    for (const row of read(world, chat).sends) texts.add(String((JSON.parse(row.request) as { text?: unknown }).text));
+    for (const row of read(world, chat).sends)
+      texts.add(String((JSON.parse(row.request) as { text?: unknown }).text));
   }
   for (const entry of world.platform.ledger) {
     if (!texts.has(entry.text)) fail(`"${entry.text.slice(0, 40)}" was said without a record`);
@@ -174,7 +207,9 @@ function checkReported(world: World, fail: Fail): void {
   for (const [event, seen] of world.watch.seen) {
     for (const [text, result] of seen.results) {
       if (result.status !== "sent") continue;
-      for (const id of result.ids) if (!ids.has(id)) fail(`${event}: "${text}" was reported sent as ${id}, which does not exist`);
+      for (const id of result.ids)
+        if (!ids.has(id))
+          fail(`${event}: "${text}" was reported sent as ${id}, which does not exist`);
       if (result.ids.length === 0) fail(`${event}: "${text}" was reported sent without an id`);
     }
   }

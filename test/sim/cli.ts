@@ -11,7 +11,9 @@ const { values } = parseArgs({
   },
 });
 if (values.help) {
-  console.log("npm run simulate -- [--seeds N] [--from N] [--seed N]\n\nRuns N seeds from --from on, or one seed with its plan.");
+  console.log(
+    "npm run simulate -- [--seeds N] [--from N] [--seed N]\n\nRuns N seeds from --from on, or one seed with its plan.",
+  );
   process.exit(0);
 }
 const from = Number(values.seed ?? values.from);

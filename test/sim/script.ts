@@ -3,9 +3,10 @@
  *
  * @module
  */
-import { Bot, RetryTurn } from "../../src/index.ts";
-import type { Context } from "../../src/index.ts";
+
 import type { AnyChannel } from "../../src/channels/channel.ts";
+import type { Context } from "../../src/index.ts";
+import { Bot, RetryTurn } from "../../src/index.ts";
 import type { DurabilityOptions } from "../../src/turns/options.ts";
 
 /** One thing that a handler does. */
@@ -54,7 +55,11 @@ export interface Watch {
 }
 
 /** Makes the bot. */
-export function scriptBot(channel: AnyChannel, durability: DurabilityOptions, watch: () => Watch): Bot {
+export function scriptBot(
+  channel: AnyChannel,
+  durability: DurabilityOptions,
+  watch: () => Watch,
+): Bot {
   const bot = new Bot({ id: "sim", channels: [channel], durability });
   bot.on("durability:ambiguous", (event) => {
     watch().announced.push({ kind: "ambiguous", key: event.key });
@@ -77,11 +82,20 @@ export function scriptBot(channel: AnyChannel, durability: DurabilityOptions, wa
 }
 
 async function run(ctx: Context<Cloudflare.Env>, op: Op, watch: Watch, seen: Seen): Promise<void> {
-  const note = (text: string, result: { status: string; receipt?: { platformMessageIds: string[] } }) => {
-    seen.results.set(text, { status: result.status, ids: result.receipt?.platformMessageIds ?? [] });
+  const note = (
+    text: string,
+    result: { status: string; receipt?: { platformMessageIds: string[] } },
+  ) => {
+    seen.results.set(text, {
+      status: result.status,
+      ids: result.receipt?.platformMessageIds ?? [],
+    });
   };
   const failed = (text: string) => (error: unknown) => {
-    seen.results.set(text, { status: `error:${(error as { code?: string }).code ?? String(error)}`, ids: [] });
+    seen.results.set(text, {
+      status: `error:${(error as { code?: string }).code ?? String(error)}`,
+      ids: [],
+    });
   };
   switch (op.op) {
     case "reply":

@@ -79,13 +79,15 @@ function makeOps(random: Random, id: string): Op[] {
     if (roll < 0.34) ops.push({ op: "reply", text });
     else if (roll < 0.44) ops.push({ op: "reply", text: longText(text, between(random, 2, 4)) });
     else if (roll < 0.5) ops.push({ op: "loose", text });
-    else if (roll < 0.56) ops.push({ op: "enqueue", text, delay: pick(random, [0, 0, 1_000, 40_000]) });
+    else if (roll < 0.56)
+      ops.push({ op: "enqueue", text, delay: pick(random, [0, 0, 1_000, 40_000]) });
     else if (roll < 0.61) ops.push({ op: "settled", text });
     else if (roll < 0.66) ops.push({ op: "keyed", text, key: `key-${text}` });
     else if (roll < 0.72) ops.push({ op: "batch", texts: [`${text}a`, `${text}b`] });
     else if (roll < 0.79) ops.push({ op: "step", name: `s${n}`, text });
     else if (roll < 0.83) ops.push({ op: "diverge", text });
-    else if (roll < 0.93) ops.push({ op: "sleep", ms: pick(random, [1, 50, 2_000, 20_000, 70_000]) });
+    else if (roll < 0.93)
+      ops.push({ op: "sleep", ms: pick(random, [1, 50, 2_000, 20_000, 70_000]) });
     else if (roll < 0.96) ops.push({ op: "throw" });
     else ops.push(random() < 0.5 ? { op: "retry" } : { op: "retry", after: 90_000 });
   }
@@ -94,7 +96,9 @@ function makeOps(random: Random, id: string): Op[] {
 
 /** A text of several parts, whose words name their place. */
 export function longText(text: string, parts: number): string {
-  return Array.from({ length: parts }, (_unused, index) => `${text}#${index}`.padEnd(TEXT_LIMIT - 4, ".")).join("\n\n");
+  return Array.from({ length: parts }, (_unused, index) =>
+    `${text}#${index}`.padEnd(TEXT_LIMIT - 4, "."),
+  ).join("\n\n");
 }
 
 /** Decides everything about a seed. */
@@ -146,7 +150,8 @@ export function planOf(seed: number): Plan {
 
 function faultOf(random: Random): Fault {
   const roll = random();
-  if (roll < 0.2) return { type: "refuse", kind: "rate_limit", retryAfterMs: between(random, 500, 20_000) };
+  if (roll < 0.2)
+    return { type: "refuse", kind: "rate_limit", retryAfterMs: between(random, 500, 20_000) };
   if (roll < 0.35) return { type: "refuse", kind: "transient" };
   if (roll < 0.4) return { type: "refuse", kind: "recipient_unreachable" };
   if (roll < 0.45) return { type: "refuse", kind: "invalid_payload", fallback: "plain" };
@@ -165,7 +170,8 @@ export async function simulate(seed: number): Promise<string[]> {
   let bot: Bot;
   const runtime = new NodeRuntime({
     seed,
-    make: (host, kind, name) => (kind === "Registry" ? new RegistryBook(host) : new Chat(host, bot, name)),
+    make: (host, kind, name) =>
+      kind === "Registry" ? new RegistryBook(host) : new Chat(host, bot, name),
   });
   const start = runtime.clock.now();
   const chaos = () => runtime.clock.now() < start + CHAOS_MS;
@@ -193,11 +199,13 @@ export async function simulate(seed: number): Promise<string[]> {
   const actorOf = (chat: string) => chatActorName(bot.scope, "mock", chat);
   const early: string[] = [];
   const gates = new Map<string, number>();
-  platform.latency = () => (chaos() && random() < 0.3 ? between(random, 1, 3_000) : between(random, 0, 30));
+  platform.latency = () =>
+    chaos() && random() < 0.3 ? between(random, 1, 3_000) : between(random, 0, 30);
   platform.healthy = () => !chaos() || random() > plan.faultRate;
   platform.fault = (call) => {
     const gate = gates.get(actorOf(call.chat)) ?? 0;
-    if (runtime.clock.now() < gate) early.push(`${call.text} came ${gate - runtime.clock.now()} ms early`);
+    if (runtime.clock.now() < gate)
+      early.push(`${call.text} came ${gate - runtime.clock.now()} ms early`);
     if (!chaos() || random() >= plan.faultRate) return undefined;
     return faultOf(random);
   };
@@ -222,7 +230,8 @@ export async function simulate(seed: number): Promise<string[]> {
     return dies;
   };
   runtime.onCommit = () => {
-    if (chaos() && random() < plan.commitFailRate) throw new Error("database or disk is full: SQLITE_FULL");
+    if (chaos() && random() < plan.commitFailRate)
+      throw new Error("database or disk is full: SQLITE_FULL");
   };
   const world: World = {
     plan,
@@ -238,7 +247,10 @@ export async function simulate(seed: number): Promise<string[]> {
   if (plan.crashRate > 0) scheduleKills(world, random);
   await runtime.advance(CHAOS_MS);
   const delivered = () => plan.events.every((event) => event.admitted);
-  world.rested = await runtime.until(() => delivered() && !busyUntil(runtime) && !anyScheduled(world), REST_MS);
+  world.rested = await runtime.until(
+    () => delivered() && !busyUntil(runtime) && !anyScheduled(world),
+    REST_MS,
+  );
   const violations = checkRun(world);
   runtime.close();
   return violations;
@@ -260,7 +272,11 @@ function deliverAll(world: World, random: Random, start: number): void {
       if (ok) for (const event of batch) event.admitted = true;
       // A redelivery after success, too: the answer may have been lost on its way.
       const again = ok ? random() < 0.25 && n < 4 : true;
-      if (again) runtime.clock.setTimer(between(random, 1, 1_000 * 2 ** Math.min(n, 5)), () => void attempt(n + 1));
+      if (again)
+        runtime.clock.setTimer(
+          between(random, 1, 1_000 * 2 ** Math.min(n, 5)),
+          () => void attempt(n + 1),
+        );
     };
     runtime.clock.setTimer(at, () => {
       void attempt(0);

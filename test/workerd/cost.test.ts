@@ -124,7 +124,7 @@ describe.concurrent("rows written for a message and its reply, with no state", (
 
   it("stay in the budget of a purge", async () => {
     const chat = new TestChat("quick", "brief");
-    const pairs = 20;
+    const pairs = 40;
     for (let n = 0; n < pairs; n += 1) await chat.say(`message ${n}`);
     // State stays, so that the actor is not deleted as a whole.
     await chat.client("setState", { key: "count", value: 1 });
@@ -135,10 +135,10 @@ describe.concurrent("rows written for a message and its reply, with no state", (
       async () => (await chat.rows("SELECT seq FROM inbox")).length === 0 || undefined,
       BRIEF_RETENTION_MS + 4 * QUICK_LEASE_MS,
     );
-    const rows = note("purge, per pair of 20", chat, pairs, BUDGET.purge);
+    note("purge, per pair of 40", chat, pairs, BUDGET.purge);
     within(chat.meter.rowsWritten / pairs, BUDGET.purge, chat);
-    // The alarms are few for many pairs; a retention of a day makes them far fewer.
-    expect(rows - chat.meter.rowsWritten / pairs).toBeLessThan(0.2);
+    // Alarms are few for many pairs; a retention of days, with its slack of hours, makes them fewer.
+    expect(chat.meter.alarmsSet).toBeLessThanOrEqual(8);
   });
 
   it("stay in the budget of a delivery status", async () => {
