@@ -16,6 +16,8 @@ export interface MockProviderOptions {
   name?: string;
   connection?: string;
   capabilities?: Partial<Capabilities>;
+  /** Gives the channel a step before each call, as uploads and token refreshes are. */
+  prepare?: boolean;
 }
 
 const DAY_MS = 86_400_000;
@@ -66,6 +68,9 @@ export function mockProvider(options: MockProviderOptions): Channel<MockPlatform
       render: (content, target) => renderMock(content, target.address, capabilities),
       plain: (request) => ({ ...request, format: "plain" }),
       readdress: (request, address) => ({ ...request, chat: address.chat }),
+      ...(options.prepare === true
+        ? { prepare: async (request: JsonObject) => ({ ok: true as const, request }) }
+        : {}),
       send: (request, io) =>
         platform.send(
           textOf(request.chat),

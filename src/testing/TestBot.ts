@@ -5,7 +5,7 @@
  * @module
  */
 import type { AnyChannel, Channel } from "../channels/channel.ts";
-import type { InboundEvent } from "../channels/events.ts";
+import type { DeliveryStatus, InboundEvent } from "../channels/events.ts";
 import type { Log, ProbeSide } from "../host/Host.ts";
 import { Chat } from "../objects/Chat.ts";
 import { ConnectionBook } from "../objects/ConnectionBook.ts";
@@ -108,6 +108,13 @@ export class TestBot {
     return platform;
   }
 
+  /** The simulated channel of a connection. */
+  channel(connection: string): AnyChannel {
+    const channel = this.#channels.get(connection);
+    if (channel === undefined) throw new Error(`the bot has no connection "${connection}"`);
+    return channel;
+  }
+
   /** Moves time on; whatever comes due on the way happens. */
   async advance(duration: Duration): Promise<void> {
     const ms = parseDuration(duration);
@@ -143,8 +150,7 @@ export class TestBot {
     connection: string,
     event: Omit<InboundEvent, "channel" | "connection">,
   ): Promise<void> {
-    const channel = this.#channels.get(connection);
-    if (channel === undefined) throw new Error(`the bot has no connection "${connection}"`);
+    const channel = this.channel(connection);
     const full = { ...event, channel: channel.name, connection } as InboundEvent;
     const name = chatActorName(this.#bot.scope, connection, channel.chatKey(event.chat));
     const payload = JSON.stringify({
@@ -158,6 +164,22 @@ export class TestBot {
       await this.runtime.advance(REDELIVER_MS * 2 ** attempt);
     }
     throw new Error(`the event ${event.id} was never admitted`);
+  }
+
+  /** Delivers a delivery status of a message of a chat. */
+  async deliverStatus(connection: string, status: DeliveryStatus): Promise<void> {
+    const channel = this.channel(connection);
+    const name = chatActorName(this.#bot.scope, connection, channel.chatKey(status.chat));
+    const items = [{ type: "status", status }];
+    await this.#admit(
+      name,
+      JSON.stringify({ connection, channel: channel.name, chat: status.chat, items }),
+    );
+  }
+
+  /** The name of a chat's actor, for reaching into the runtime. */
+  actorOf(user: TestUser): string {
+    return chatActorName(this.#bot.scope, user.connection, this.#keyOf(user));
   }
 
   /** A fresh id for an event. */
@@ -252,6 +274,7 @@ function standIn(channel: AnyChannel, platform: MockPlatform): Channel<MockPlatf
     name: channel.name,
     connection: channel.connection,
     capabilities: channel.capabilities,
+    prepare: channel.outbound.prepare !== undefined,
   });
   return { ...mock, chatKey: (chat) => channel.chatKey(chat) };
 }

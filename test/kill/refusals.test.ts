@@ -29,7 +29,7 @@ it(`delivers everything after ten seconds of refusals, and announces every repea
   const calls: Call[] = [];
   const until10s = Date.now() + OUTAGE_MS;
   bot.sim.fault(({ method, params }) => {
-    const effect = Date.now() < until10s ? faultOf(random()) : undefined;
+    const effect = Date.now() < until10s ? faultOf(random(), Number(params.chat_id)) : undefined;
     if (method === "sendMessage") {
       const key = String(params.text).split(" ")[0] ?? "";
       const outcome = effect === undefined ? "ok" : effect.type;
@@ -95,8 +95,8 @@ it(`delivers everything after ten seconds of refusals, and announces every repea
   expect(kinds.filter((kind) => count(kind) === 0)).toEqual([]);
 }, 45_000);
 
-function faultOf(roll: number): FaultEffect {
+/** Mostly "later"; else an error of its own in one half of the chats, a dropped connection in the other. */
+function faultOf(roll: number, chatId: number): FaultEffect {
   if (roll < 0.7) return { type: "rateLimit", retryAfter: 1 };
-  if (roll < 0.85) return { type: "5xx", status: 502 };
-  return { type: "drop" };
+  return chatId % 2 === 0 ? { type: "5xx", status: 502 } : { type: "drop" };
 }

@@ -37,8 +37,34 @@ export function checkRun(world: World): string[] {
   return found;
 }
 
+/** Violations among the sends of a world, whatever made them. */
+export function checkRecords(world: World): string[] {
+  const found: string[] = [];
+  const fail = (text: string) => found.push(text);
+  for (const chat of world.chats) {
+    const records = read(world, chat);
+    for (const row of records.events) {
+      if (row.state !== "done" && row.state !== "dead") fail(`${row.id} is still ${row.state}`);
+      if (
+        row.state === "dead" &&
+        row.error !== "discarded by an operator" &&
+        !announced(world, "dead", row.id)
+      ) {
+        fail(`${row.id} is dead and nobody was told`);
+      }
+    }
+    checkSends(world, records, fail);
+    checkQuiet(records, fail);
+    checkParts(world, records, fail);
+  }
+  checkStrays(world, fail);
+  return found;
+}
+
 function read(world: World, chat: string): ChatRecords {
   const storage = world.runtime.storage("ChatActor", world.actorOf(chat));
+  const known = storage.all(`SELECT 1 AS x FROM sqlite_master WHERE name = 'outbox_due'`, []);
+  if (known.length === 0) return { chat, events: [], sends: [] };
   return {
     chat,
     events: storage.all(`SELECT * FROM inbox ORDER BY seq`, []) as unknown as InboxRow[],
@@ -126,7 +152,13 @@ function checkSends(world: World, records: ChatRecords, fail: Fail): void {
     const extra = readExtra(row);
     const told = announced(world, "ambiguous", key);
     if (isOpen(row)) fail(`${key} is still open (${row.state}, due ${row.due_at})`);
-    if (row.state === "dead" && !announced(world, "dead", key) && !isLaterPart(records, row)) {
+    const discarded = row.error === "discarded by an operator";
+    if (
+      row.state === "dead" &&
+      !discarded &&
+      !announced(world, "dead", key) &&
+      !isLaterPart(records, row)
+    ) {
       fail(`${key} is dead and nobody was told`);
     }
     if (row.maybes > 0 && !told)
