@@ -60,7 +60,11 @@ export class Runtime {
       // Its own group, so that a Ctrl-C in the terminal reaches `npm start` alone, which then ends it.
       detached: !onWindows,
       stdio: ["ignore", "pipe", "pipe"],
-      env: { ...process.env, ...ENVIRONMENT, WRANGLER_REGISTRY_PATH: join(options.scratch, "registry") },
+      env: {
+        ...process.env,
+        ...ENVIRONMENT,
+        WRANGLER_REGISTRY_PATH: join(options.scratch, "registry"),
+      },
     });
     if (child.pid === undefined) throw new Error("could not start wrangler");
     this.pid = child.pid;
@@ -101,7 +105,7 @@ export class Runtime {
 
   /** Kills all of it, now. */
   kill(): void {
-    killGroup(this.pid);
+    if (!this.#over) killGroup(this.pid);
   }
 }
 

@@ -22,7 +22,7 @@ export type OutputEvent =
   /** Logged by the bot's own code. */
   | { type: "console"; level: Level; text: string }
   /** Wrangler could not build, load or serve the Worker. */
-  | { type: "problem"; of: "build" | "script" | "port" | "other"; text: string };
+  | { type: "problem"; of: "build" | "script" | "port"; text: string };
 
 /** A message of several lines is over after this silence, in ms. */
 const QUIET_MS = 40;
@@ -66,7 +66,8 @@ export class OutputReader {
     this.#rest = lines.pop() ?? "";
     for (const line of lines) this.#line(stripVTControlCharacters(line).trimEnd());
     clearTimeout(this.#timer);
-    if (this.#block !== undefined) this.#timer = setTimeout(() => this.#endBlock(), QUIET_MS).unref();
+    if (this.#block !== undefined)
+      this.#timer = setTimeout(() => this.#endBlock(), QUIET_MS).unref();
   }
 
   /** The stream is over. */
@@ -99,12 +100,10 @@ export class OutputReader {
     const text = tidy(block.lines);
     if (text === "" || NOISE.some((one) => one.test(text))) return;
     const log = logOf(text);
-    if (log !== undefined) return this.#emit(log);
-    const of = problemOf(text);
-    if (block.level === "error" && of !== undefined) {
-      return this.#emit({ type: "problem", of, text: explain(of, text) });
-    }
-    this.#emit({ type: "console", level: block.level, text });
+    const of = block.level === "error" ? problemOf(text) : undefined;
+    if (log !== undefined) this.#emit(log);
+    else if (of !== undefined) this.#emit({ type: "problem", of, text: explain(of, text) });
+    else this.#emit({ type: "console", level: block.level, text });
   }
 
   #plain(line: string): void {
@@ -137,7 +136,8 @@ function logOf(text: string): OutputEvent | undefined {
   if (!text.startsWith('{"level":')) return undefined;
   try {
     const { level, message, ...fields } = JSON.parse(text) as Record<string, unknown>;
-    if (level !== "debug" && level !== "info" && level !== "warn" && level !== "error") return undefined;
+    if (level !== "debug" && level !== "info" && level !== "warn" && level !== "error")
+      return undefined;
     return { type: "log", level, message: String(message), fields };
   } catch {
     return undefined;

@@ -58,7 +58,11 @@ export function envFiles(root: string, secrets: string): EnvFiles {
   }
   const copy = join(dirname(secrets), `vars-${process.pid}.env`);
   const lines = Object.entries(parseEnv(readFileSync(own, "utf8")));
-  writeFileSync(copy, lines.map(([name, value]) => `${name}=${quote(value ?? "")}\n`).join(""), PRIVATE);
+  writeFileSync(
+    copy,
+    lines.map(([name, value]) => `${name}=${quote(value ?? "")}\n`).join(""),
+    PRIVATE,
+  );
   return { files: [secrets, copy], remove: () => rmSync(copy, { force: true }) };
 }
 

@@ -32,8 +32,13 @@ export async function command(run: () => Promise<void>): Promise<void> {
     await run();
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
-    process.stderr.write(`\n${styleText("red", "error", { stream: process.stderr })}  ${error.message}\n`);
-    if (error.fix !== "") process.stderr.write(`${styleText("bold", "fix", { stream: process.stderr })}    ${error.fix}\n`);
+    process.stderr.write(
+      `\n${styleText("red", "error", { stream: process.stderr })}  ${error.message}\n`,
+    );
+    if (error.fix !== "")
+      process.stderr.write(
+        `${styleText("bold", "fix", { stream: process.stderr })}    ${error.fix}\n`,
+      );
     process.exitCode = 1;
   }
 }

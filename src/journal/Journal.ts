@@ -12,12 +12,6 @@ import { OutboxTable } from "./OutboxTable.ts";
 import { SideTables } from "./SideTables.ts";
 import { readMeta, SCHEMA_VERSION, Schema, writeMeta } from "./schema.ts";
 
-/**
- * The most characters a journaled value may have. The runtime refuses rows over 2 MB in production but
- * not locally (reference: durable-objects §1.2), so the limit is enforced here.
- */
-export const MAX_VALUE_LENGTH = 1_900_000;
-
 /** Who this actor is; kept in a row because an alarm may wake it without its name. */
 export interface Identity {
   /** The actor's full name. */

@@ -252,9 +252,35 @@ export function isOpen(row: Pick<OutboxRow, "state" | "extra">): boolean {
   return row.state !== "unknown" || readExtra(row).held !== true;
 }
 
-/** A row's rare settings. */
+/** A row's rare settings; none where they cannot be read (`unreadable` says so and ends the row). */
 export function readExtra(row: Pick<OutboxRow, "extra">): OutboxExtra {
-  return row.extra === null ? {} : (JSON.parse(row.extra) as OutboxExtra);
+  if (row.extra === null) return {};
+  try {
+    return JSON.parse(row.extra) as OutboxExtra;
+  } catch {
+    return {};
+  }
+}
+
+/** Which column of an outbox row cannot be read, if one cannot. */
+export function unreadable(row: OutboxRow): string | undefined {
+  for (const name of [
+    "request",
+    "content",
+    "extra",
+    "address",
+    "receipt",
+    "attempt_log",
+  ] as const) {
+    const text = row[name];
+    if (text === null) continue;
+    try {
+      JSON.parse(text);
+    } catch {
+      return name;
+    }
+  }
+  return undefined;
 }
 
 /** A row's rare settings as its column holds them. */

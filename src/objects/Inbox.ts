@@ -6,7 +6,7 @@
  */
 import type { InboundItem } from "../channels/channel.ts";
 import type { ChatInfo, DeliveryStatus } from "../channels/events.ts";
-import { MAX_VALUE_LENGTH } from "../journal/Journal.ts";
+import { MAX_VALUE_LENGTH } from "../journal/limits.ts";
 import { FLAG, type InboxRow, type OutboxRow, OWES } from "../journal/records.ts";
 import { TurnSends } from "../outbox/TurnSends.ts";
 import { planClaim } from "../turns/poison.ts";

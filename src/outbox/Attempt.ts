@@ -23,6 +23,7 @@ import {
   type OutboxRow,
   OWES,
   readExtra,
+  unreadable,
   writeExtra,
 } from "../journal/records.ts";
 import type { Core } from "../objects/Core.ts";
@@ -68,6 +69,11 @@ export class Attempt {
 
   /** Moves a row that is due one step on: crash verdict, lookup, or a send. */
   async deliver(row: OutboxRow): Promise<void> {
+    const broken = unreadable(row);
+    if (broken !== undefined) {
+      this.#quarantine(row, broken);
+      return;
+    }
     if (row.state === "sending") {
       // Nobody of this life sends it: the process died between the mark and the record.
       const context = this.#context(row);
@@ -281,6 +287,31 @@ export class Attempt {
     } finally {
       abort.abort();
     }
+  }
+
+  /** A row that cannot be read ends alone; its chat goes on. */
+  #quarantine(row: OutboxRow, column: string): void {
+    const owed = this.#listenedTo() & OWES.dead;
+    const now = this.#core.now();
+    this.#core.journal.commit("outbox.markFailed", () => {
+      this.#core.journal.outbox.move(row, "dead", {
+        error_kind: "invalid_payload",
+        error: `unreadable record: its ${column} is not JSON`,
+        extra: null,
+        address: null,
+        finished_at: now,
+        owed,
+        due_at: owed === 0 ? null : now + this.#core.settings.outbox.leaseMs,
+      });
+      this.#follow(row);
+    });
+    this.#core.metrics.count("outboxDead");
+    this.#core.host.log.error("an outbox record cannot be read", {
+      turn: row.turn,
+      pos: row.pos,
+      column,
+    });
+    this.#hooks.done(row);
   }
 
   /** Ends an attempt before its call. */

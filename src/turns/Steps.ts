@@ -5,6 +5,8 @@
  * @module
  */
 import { AsyncLocalStorage } from "node:async_hooks";
+import { PayloadTooLargeError } from "../channels/errors.ts";
+import { MAX_VALUE_LENGTH } from "../journal/limits.ts";
 import type { StateWrite } from "../journal/SideTables.ts";
 import { encodeKey } from "../outbox/keys.ts";
 
@@ -75,6 +77,11 @@ export class Steps {
       ...(value === undefined ? {} : { v: value }),
       ...(inner.writes.length === 0 ? {} : { s: inner.writes }),
     } satisfies StepRecord);
+    if (text.length > MAX_VALUE_LENGTH) {
+      throw new PayloadTooLargeError(
+        `step "${name}" returned ${text.length} characters; ${MAX_VALUE_LENGTH} are allowed`,
+      );
+    }
     this.#store.record(path, text);
     // A step around this one records what its inner steps wrote, too.
     frame?.writes.push(...inner.writes);

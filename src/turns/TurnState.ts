@@ -4,6 +4,8 @@
  * @module
  */
 import type { Json } from "../channels/content.ts";
+import { PayloadTooLargeError } from "../channels/errors.ts";
+import { MAX_VALUE_LENGTH } from "../journal/limits.ts";
 import type { StateWrite } from "../journal/SideTables.ts";
 import type { LooseState } from "./Context.ts";
 
@@ -45,6 +47,11 @@ export class TurnState {
         throw new TypeError(
           `state "${key}" must be JSON, not ${typeof value}; use delete() to remove it`,
         );
+      if (text.length > MAX_VALUE_LENGTH) {
+        throw new PayloadTooLargeError(
+          `state "${key}" has ${text.length} characters; ${MAX_VALUE_LENGTH} are allowed`,
+        );
+      }
       this.#put({ scope, key, value: text });
     };
     return {
