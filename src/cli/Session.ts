@@ -35,12 +35,21 @@ export interface SessionOptions extends Places {
 /** How long a start may take, in ms. The first one bundles and makes databases. */
 const START_MS = 60_000;
 const POLL_MS = 100;
+/** An error that wrangler printed is why the Worker does not answer, if it does not within this, in ms. */
+const COMPLAINT_MS = 3_000;
 /** Editors write a file in several steps. */
 const SETTLE_MS = 150;
 const MINUTE_MS = 60_000;
 /** A runtime that dies sooner than this after its start, this often in a row, is not started again. */
 const SHORT_LIFE_MS = 10_000;
 const SHORT_LIVES = 3;
+
+const LOOK = "look at what it prints: npm start -- --verbose";
+const FIXES = {
+  build: "correct the file that is named above, then npm start",
+  script: "correct src/bot.ts or what it imports, then npm start",
+  port: "stop what uses it, or choose another: npm start -- --port 8790",
+} as const;
 
 /** Files beside `src/` that a running bot depends on. */
 const VARIABLES = [".dev.vars", ".env", ".env.local"];
@@ -112,7 +121,7 @@ export class Session {
   #launch(): Runtime {
     const { root, port, host, state, scratch, secrets, verbose } = this.#options;
     this.#env?.remove();
-    this.#env = envFiles(root, secrets);
+    this.#env = envFiles(root, secrets, `${state}.vars.env`);
     this.#problems = [];
     this.#up = false;
     this.#startedAt = Date.now();
@@ -135,6 +144,7 @@ export class Session {
   /** Waits until the Worker answers. @throws {CommandError} when it cannot */
   async #comeUp(runtime: Runtime): Promise<Health | undefined> {
     let over = false;
+    let complaintAt: number | undefined;
     void runtime.exited.then(() => {
       over = true;
     });
@@ -144,8 +154,13 @@ export class Session {
         this.#up = true;
         return health;
       }
-      const broken = this.#problems.find((one) => one.type === "problem");
-      if (over || broken !== undefined) {
+      const broken = this.#problems.some((one) => one.type === "problem");
+      const complained = this.#problems.some(
+        (one) => one.type === "console" && one.level === "error",
+      );
+      if (complained) complaintAt ??= Date.now();
+      const hopeless = complaintAt !== undefined && Date.now() - complaintAt > COMPLAINT_MS;
+      if (over || broken || hopeless) {
         // What belongs to the message may still be on its way.
         await delay(POLL_MS);
         throw this.#failure();
@@ -153,7 +168,7 @@ export class Session {
       if (Date.now() - this.#startedAt > START_MS) {
         throw new CommandError(
           `the Worker did not answer on ${this.#url}/health within ${START_MS / 1_000} s`,
-          "look at what it prints: npm start -- --verbose",
+          LOOK,
         );
       }
       await delay(POLL_MS);
@@ -165,20 +180,17 @@ export class Session {
     const problem = this.#problems.find((one) => one.type === "problem");
     if (problem?.type === "problem") {
       const text = `${problemTitle(problem.of)}\n${indent(problem.text)}`;
-      if (problem.of === "port")
-        return new CommandError(
-          text,
-          "stop what uses it, or choose another: npm start -- --port 8790",
-        );
-      return new CommandError(text, "correct the file that is named above, then npm start");
+      return new CommandError(text, FIXES[problem.of]);
     }
-    const said = this.#problems.map(eventLine).filter((line) => line !== undefined);
-    return new CommandError(
-      `wrangler ended before the Worker answered${said.length === 0 ? "" : `:\n${indent(said.join("\n"))}`}`,
-      said.length === 0
-        ? "look at what it prints: npm start -- --verbose"
-        : "correct what is named above, then npm start",
+    const said = this.#problems.flatMap((one) =>
+      one.type === "console" && one.level === "error" ? [one.text] : [],
     );
+    return said.length === 0
+      ? new CommandError("wrangler ended before the Worker answered", LOOK)
+      : new CommandError(
+          `The Worker did not come up:\n${indent(said.join("\n"))}`,
+          "correct what is named above, then npm start",
+        );
   }
 
   async #health(): Promise<Health | undefined> {

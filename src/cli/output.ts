@@ -48,6 +48,9 @@ const NOISE = [
   /^Note that there is a newer version of Wrangler/,
 ];
 
+/** Lines inside messages that help nobody here. */
+const CLUTTER = /^(?:If you think this is a bug|stack: \S*workerd@)/;
+
 const REQUEST = /^\[wrangler:info\] ([A-Z]+) (\S+) (\d{3}) .*\((\d+)ms\)$/;
 
 /** Reads one stream of output. */
@@ -127,7 +130,7 @@ export class OutputReader {
 function tidy(lines: readonly string[]): string {
   return lines
     .map((line) => line.replace(/^ {2}/, ""))
-    .filter((line) => line.trim() !== "")
+    .filter((line) => line.trim() !== "" && !CLUTTER.test(line))
     .join("\n");
 }
 
@@ -156,7 +159,7 @@ function problemOf(text: string): Extract<OutputEvent, { type: "problem" }>["of"
 function explain(of: string, text: string): string {
   if (of === "script") {
     const [first = ""] = text.split("\n");
-    return first.replace(/^service core:user:\S*: (?:Uncaught )?/, "");
+    return first.replace(/^service core:user:\S*: (?:Uncaught )?(?:Error: (?=\w*Error: ))?/, "");
   }
   if (of === "build") {
     // The headline only counts what follows.

@@ -49,14 +49,15 @@ export interface EnvFiles {
  *
  * Wrangler reads `.dev.vars` as it is, but expands `$NAME` in files that it is told to read. So that a
  * secret with a dollar sign arrives whole, it is given a copy in which the signs are escaped.
+ *
+ * @param copy where that copy goes while the bot runs
  */
-export function envFiles(root: string, secrets: string): EnvFiles {
+export function envFiles(root: string, secrets: string, copy: string): EnvFiles {
   const own = join(root, ".dev.vars");
   if (!existsSync(own)) {
     const others = [".env", ".env.local"].map((name) => join(root, name)).filter(existsSync);
     return { files: [secrets, ...others], remove() {} };
   }
-  const copy = join(dirname(secrets), `vars-${process.pid}.env`);
   const lines = Object.entries(parseEnv(readFileSync(own, "utf8")));
   writeFileSync(
     copy,

@@ -118,6 +118,8 @@ async function start(): Promise<void> {
     port,
     verbose,
   });
+  // Whoever read the output has gone, as in `npm start | head`.
+  process.stdout.on("error", () => void session.stop(0));
   let asked = 0;
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.on(signal, () => {

@@ -100,6 +100,14 @@ export class OutboxTable {
     );
   }
 
+  /** Tried rows that wait for their next attempt, oldest first. Reads every row with a due time. */
+  waiting(limit: number): OutboxRow[] {
+    return this.#rows(
+      `WHERE due_at IS NOT NULL AND (attempts > 0 OR state <> 'pending') ORDER BY turn, pos LIMIT ?`,
+      limit,
+    );
+  }
+
   /** Times and places of the rows due next. */
   nextDue(limit: number): (OutboxPlace & { due_at: number })[] {
     return this.#sql.all<{ turn: number; pos: number; due_at: number }>(

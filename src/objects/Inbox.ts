@@ -79,6 +79,7 @@ export class Inbox {
     this.#claimed = receipt.claimed ?? this.#claimed;
     for (const seq of receipt.dead) this.#outbox.announcer.pushEvent(seq);
     for (const { row } of receipt.statuses) this.#outbox.tell(row);
+    if (receipt.statuses.length > 0) this.#outbox.kick();
     this.kick();
     return receipt;
   }

@@ -9,6 +9,7 @@ import { isOpen, type OutboxRow, OWES, readExtra, writeExtra } from "../journal/
 import { Announcer } from "../outbox/Announcer.ts";
 import { Deliveries, intentOf, outcomeOf } from "../outbox/Deliveries.ts";
 import { Drain } from "../outbox/Drain.ts";
+import { follow } from "../outbox/follow.ts";
 import { type Decided, type Intent, Intents } from "../outbox/Intents.ts";
 import { placeOfMarker } from "../outbox/keys.ts";
 import type { TurnSends } from "../outbox/TurnSends.ts";
@@ -220,6 +221,7 @@ export class Outbox {
       };
       if (row.state === "dead") this.#core.journal.outbox.update(row, patch);
       else this.#core.journal.outbox.move(row, "dead", patch);
+      this.#follow(row);
     });
     this.#tell(row);
     this.#drain.kick();
@@ -306,6 +308,7 @@ export class Outbox {
         claim: null,
         due_at: row.owed === 0 ? null : this.#core.now() + this.#core.settings.outbox.leaseMs,
       });
+      this.#follow(row);
     }
   }
 
@@ -319,6 +322,10 @@ export class Outbox {
     )
       this.#onTrouble();
     this.#tell(row);
+  }
+
+  #follow(row: OutboxRow): void {
+    follow(this.#core, row, (next) => this.#drain.isHeld(next));
   }
 
   #applyEarly(row: OutboxRow): void {

@@ -28,6 +28,7 @@ import {
 } from "../journal/records.ts";
 import type { Core } from "../objects/Core.ts";
 import { sleep, TIMED_OUT, withDeadline } from "../time/Clock.ts";
+import { follow } from "./follow.ts";
 import { markerOf } from "./keys.ts";
 import { resplit } from "./render.ts";
 import {
@@ -303,7 +304,7 @@ export class Attempt {
         owed,
         due_at: owed === 0 ? null : now + this.#core.settings.outbox.leaseMs,
       });
-      this.#follow(row);
+      follow(this.#core, row, (next) => this.#hooks.isHeld(next));
     });
     this.#core.metrics.count("outboxDead");
     this.#core.host.log.error("an outbox record cannot be read", {
@@ -327,7 +328,7 @@ export class Attempt {
         );
         if (verdict.to === row.state) this.#core.journal.outbox.update(row, patch);
         else this.#core.journal.outbox.move(row, verdict.to, patch);
-        this.#follow(row);
+        follow(this.#core, row, (next) => this.#hooks.isHeld(next));
       },
     );
     this.#after(row, verdict);
@@ -364,7 +365,7 @@ export class Attempt {
       if (result?.ok && this.#core.channel().capabilities.statuses) {
         journal.side.keepReceipt(result.receipt.id, row.turn, row.pos);
       }
-      this.#follow(row);
+      follow(this.#core, row, (next) => this.#hooks.isHeld(next));
       return true;
     });
     if (!written) {
@@ -449,30 +450,6 @@ export class Attempt {
       patch.attempt_log = appendLog(row.attempt_log, entryOf(now, verdict.outcome, result));
     }
     return patch;
-  }
-
-  /** In the same commit: the parts behind a part that ended. */
-  #follow(row: OutboxRow): void {
-    const { outbox } = this.#core.journal;
-    if (isOpen(row)) return;
-    const now = this.#core.now();
-    for (const next of outbox.partsOf(row)) {
-      if (next.part <= row.part || !isOpen(next)) continue;
-      if (row.state === "dead") {
-        outbox.move(next, "dead", {
-          error_kind: row.error_kind,
-          error: `part ${row.part + 1} died: ${row.error ?? ""}`,
-          finished_at: now,
-          due_at: null,
-        });
-        continue;
-      }
-      if (!this.#hooks.isHeld(next) && next.due_at === null) {
-        outbox.update(next, { due_at: now });
-        this.#core.alarm.arm(now);
-      }
-      return;
-    }
   }
 
   /** Whether nothing else touched the row during an await; brings `row` up to date. */

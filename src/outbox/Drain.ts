@@ -58,7 +58,7 @@ export class Drain {
     this.#announcer = announcer;
     this.#deliveries = deliveries;
     this.#attempt = new Attempt(core, {
-      isHeld: (row) => this.#held.has(placeKey(row)),
+      isHeld: (row) => this.isHeld(row),
       isInline: (row) => deliveries.deadlineOf(intentOf(row)) !== undefined,
       gate: (until) => {
         this.#gateUntil = Math.max(this.#gateUntil ?? 0, until);
@@ -85,6 +85,11 @@ export class Drain {
   /** Delivers a row on behalf of a live turn. */
   hold(row: { turn: number; pos: number }): void {
     this.#held.set(placeKey(row), { turn: row.turn, pos: row.pos });
+  }
+
+  /** Whether a live turn delivers the row by itself. */
+  isHeld(row: { turn: number; pos: number }): boolean {
+    return this.#held.has(placeKey(row));
   }
 
   /** The turn is over: its rows are found by their due time from now on. */
@@ -188,8 +193,11 @@ export class Drain {
       const deadline = this.#deliveries.deadlineOf(intent);
       if (deadline !== undefined && at > deadline) this.#deliveries.defer(intent);
       // An older row holds the lane while somebody waits for it, or while its replacement does.
+      // A send whose own time has not come is not ahead of anything.
+      const scheduled =
+        row.state === "pending" && row.attempts === 0 && row.due_at !== null && row.due_at > now;
       const holds =
-        strict ||
+        (strict && !scheduled) ||
         this.#deliveries.deadlineOf(intent) !== undefined ||
         readExtra(row).superseded === true;
       if (holds) {
@@ -209,8 +217,10 @@ export class Drain {
       if (row === undefined || !isOpen(row)) this.#held.delete(key);
       else rows.set(key, row);
     }
-    const until = strict ? Number.MAX_SAFE_INTEGER : this.#core.now();
-    for (const row of outbox.due(until, SLICE)) {
+    const due = outbox.due(this.#core.now(), SLICE);
+    // Under strict order a row that is not due yet may be ahead of one that is.
+    const ahead = strict ? outbox.waiting(SLICE) : [];
+    for (const row of [...due, ...ahead]) {
       if (isOpen(row)) rows.set(placeKey(row), row);
       // Over, but somebody has still to be told.
       else if (row.due_at !== null && row.due_at <= this.#core.now()) this.#announcer.pushSend(row);

@@ -55,6 +55,8 @@ interface Draft {
   content: NormalContent;
   address: Address;
   intendedAt: number;
+  /** The place of a recorded send that this one replaces. */
+  pos?: number;
   vetoed?: string;
 }
 
@@ -194,7 +196,10 @@ export class Intents {
       return this.#fromRecord(draft, outbox.get(same.turn, same.pos) ?? same);
     }
     sends.consume(recorded.slot);
-    if (this.#dropUnsent(recorded)) return undefined;
+    if (this.#dropUnsent(recorded)) {
+      draft.pos = recorded.pos;
+      return undefined;
+    }
     if (this.#core.settings.outbox.onDiverged === "skip") return this.#fromRecord(draft, recorded);
     this.#core.metrics.count("outboxDiverged");
     this.#core.host.log.warn("a replayed turn says something else than before", {
@@ -379,7 +384,7 @@ export class Intents {
       intent.options.delay === undefined ? undefined : parseDuration(intent.options.delay);
     const at = timeOf(intent.options.at) ?? (delay === undefined ? undefined : now + delay);
     const turn = intent.sends?.seq ?? this.#core.journal.nextSeq();
-    const base = intent.sends?.nextPos() ?? 0;
+    const base = draft.pos ?? intent.sends?.nextPos() ?? 0;
     const suppressed = draft.vetoed !== undefined;
     const extra: OutboxExtra = {
       ...(at !== undefined && at > now ? { at } : {}),

@@ -92,7 +92,7 @@ describe("a turn that takes too long", () => {
 
   test("still delivers what it had begun to send, and drops what it had not", async () => {
     const l = lab({
-      durability: { inbox: { turnTimeoutMs: 20_000 } },
+      durability: { inbox: { turnTimeoutMs: 20_000 }, outbox: { inlineMaxMs: 60_000 } },
       setup: (bot) =>
         bot.otherwise(async (ctx) => {
           const first = ctx.reply("begun");
@@ -112,7 +112,7 @@ describe("a turn that takes too long", () => {
   test("does not cut a message in half whose first part was already sent", async () => {
     const l = lab({
       capabilities: { text: { limit: 10, unit: "codepoints" } },
-      durability: { inbox: { turnTimeoutMs: 20_000 } },
+      durability: { inbox: { turnTimeoutMs: 20_000 }, outbox: { inlineMaxMs: 60_000 } },
       setup: (bot) => bot.otherwise((ctx) => ctx.reply("the first\n\nthe second\n\nthe third")),
     });
     l.platform.latency = () => 14_000;

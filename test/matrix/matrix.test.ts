@@ -91,6 +91,7 @@ function worldOf(t: TestBot, column: Column): World {
       crashRate: 1,
       faultRate: 0,
       commitFailRate: 0,
+      statuses: false,
       events: [],
     },
     runtime: t.runtime,

@@ -29,6 +29,7 @@ export function checkRun(world: World): string[] {
     checkSends(world, records, fail);
     checkQuiet(records, fail);
     checkParts(world, records, fail);
+    checkOrder(world, records, fail);
   }
   if (world.runtime.alarmRuns > MAX_ALARMS)
     fail(`${world.runtime.alarmRuns} alarms ran: something spins`);
@@ -218,6 +219,40 @@ function checkParts(world: World, records: ChatRecords, fail: Fail): void {
     };
     if (place(row) >= 0 && place(before) > place(row))
       fail(`part ${row.part + 1} of ${row.slot} overtook the one before`);
+  }
+}
+
+/** Turns begin in order of arrival; under `strict`, sends go out in order, too. */
+function checkOrder(world: World, records: ChatRecords, fail: Fail): void {
+  const seqs = new Map(records.events.map((row) => [row.id, row.seq]));
+  const starts = (world.watch.order.get(records.chat) ?? []).map((id) => seqs.get(id) ?? 0);
+  if (starts.some((seq, at) => at > 0 && seq < (starts[at - 1] ?? 0)))
+    fail(`${records.chat}: turns began out of order`);
+  if (world.plan.durability.outbox?.order !== "strict") return;
+  const later = new Set(
+    world.plan.events.flatMap((event) =>
+      event.ops.flatMap((op) => (op.op === "enqueue" || op.op === "settled" ? [op.text] : [])),
+    ),
+  );
+  const entries = world.platform.ledger.filter((entry) => entry.chat === records.chat);
+  // A turn that runs again after others says the rest of what it says after them.
+  const again = new Set(
+    world.plan.events
+      .filter((event) => event.ops.some((op) => op.op === "retry"))
+      .map((one) => one.id),
+  );
+  const ids = new Map(records.events.map((row) => [row.seq, row.id]));
+  let last = -1;
+  for (const row of records.sends) {
+    if (again.has(ids.get(row.turn) ?? "")) continue;
+    const { text } = JSON.parse(row.request) as { text: string };
+    const places = entries.flatMap((entry, at) => (entry.text === text ? [at] : []));
+    // Only what was said once and without doubt has one place in the order.
+    if (row.state !== "sent" || row.maybes > 0 || places.length !== 1 || later.has(text)) continue;
+    if (row.slot.includes("~") || row.slot.includes("/")) continue;
+    const place = places[0] ?? 0;
+    if (place < last) fail(`"${text.slice(0, 20)}" was overtaken under strict order`);
+    last = Math.max(last, place);
   }
 }
 

@@ -44,6 +44,8 @@ export interface Plan {
   crashRate: number;
   faultRate: number;
   commitFailRate: number;
+  /** Whether the platform reports deliveries. */
+  statuses: boolean;
   events: SimEvent[];
 }
 
@@ -144,6 +146,7 @@ export function planOf(seed: number): Plan {
     crashRate: calm ? 0 : pick(random, [0, 0.01, 0.03, 0.08]),
     faultRate: calm ? 0 : pick(random, [0, 0.1, 0.3]),
     commitFailRate: calm ? 0 : pick(random, [0, 0, 0.02]),
+    statuses: random() < 0.3,
     events,
   };
 }
@@ -188,6 +191,7 @@ export async function simulate(seed: number): Promise<string[]> {
     platform,
     capabilities: {
       text: { limit: TEXT_LIMIT, unit: "codepoints" },
+      ...(plan.statuses ? { statuses: true as const } : {}),
       delivery: {
         class: plan.class,
         ...(plan.markerWindowMs === undefined ? {} : { markerWindowMs: plan.markerWindowMs }),
@@ -213,7 +217,11 @@ export async function simulate(seed: number): Promise<string[]> {
   platform.send = async (chat, text, buttons, marker) => {
     const called = runtime.clock.now();
     const engine = runtime.engine("ChatActor", actorOf(chat));
-    const result = await send(chat, text, buttons, marker);
+    const known = platform.ledger.length;
+    const sending = send(chat, text, buttons, marker);
+    const result = await sending;
+    const accepted = platform.ledger.slice(known).find((entry) => entry.marker === marker);
+    if (plan.statuses && accepted !== undefined) report(world, random, chat, accepted.id, marker);
     const heard =
       runtime.engine("ChatActor", actorOf(chat)) === engine &&
       runtime.clock.now() - called < (plan.durability.outbox?.sendTimeoutMs ?? 0);
@@ -254,6 +262,37 @@ export async function simulate(seed: number): Promise<string[]> {
   const violations = checkRun(world);
   runtime.close();
   return violations;
+}
+
+/** The platform reports a delivery: late, twice, or not at all. */
+function report(
+  world: World,
+  random: Random,
+  chat: string,
+  platformId: string,
+  marker: string,
+): void {
+  const { runtime } = world;
+  for (let n = between(random, 0, 2); n > 0; n -= 1) {
+    runtime.clock.setTimer(between(random, 0, 30_000), () => {
+      const status = {
+        marker,
+        platformId,
+        status: pick(random, ["sent", "delivered", "read"] as const),
+        at: runtime.clock.now(),
+        chat: { id: chat, kind: "direct" },
+      };
+      const items = [{ type: "status", status }];
+      runtime
+        .call(
+          "ChatActor",
+          world.actorOf(chat),
+          "receive",
+          JSON.stringify({ connection: "mock", channel: "mock", chat: status.chat, items }),
+        )
+        .catch(() => {});
+    });
+  }
 }
 
 /** The platform delivers, redelivers, duplicates and batches. */

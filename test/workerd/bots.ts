@@ -34,6 +34,8 @@ export const starts: { id: string; attempt: number }[] = [];
 /** Announcements, in order. */
 export const ambiguous: AmbiguousEvent[] = [];
 export const dead: DeadEvent[] = [];
+/** What a test does to the Registry: it may make a report slow, or let it fail. */
+export const sabotage: { beforeReport?: ((report: string) => Promise<void>) | undefined } = {};
 /** Gates that slow handlers wait at, and who waits there now. */
 export const gates = { open: new Set<string>(), waiting: new Map<string, number>() };
 

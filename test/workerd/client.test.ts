@@ -1,7 +1,13 @@
-import { createExecutionContext, createScheduledController } from "cloudflare:test";
-import { describe, expect, it } from "vitest";
-import { ambiguous, dead, QUICK_LEASE_MS } from "./bots.ts";
+import {
+  createExecutionContext,
+  createScheduledController,
+  runInDurableObject,
+} from "cloudflare:test";
+import { afterEach, describe, expect, it } from "vitest";
+import { registryOf } from "../../src/objects/Reporter.ts";
+import { ambiguous, dead, QUICK_LEASE_MS, sabotage } from "./bots.ts";
 import { env, gate, sim, TestChat, until } from "./harness.ts";
+import { meterOf } from "./meter.ts";
 import worker from "./worker.ts";
 
 interface Sent {
@@ -111,6 +117,15 @@ describe("a send from the bot's own route", () => {
     expect(later.status).toBe("deferred");
     await until(() => chat.replies.includes("at a date") || undefined);
     expect((chat.sent[2]?.at ?? 0) - asked).toBeGreaterThanOrEqual(300);
+  });
+
+  it("that is refused before it is recorded leaves no storage in a chat that never wrote", async () => {
+    const chat = new TestChat();
+    expect(await chat.ask("send", { content: { template: { name: "welcome" } } })).toMatchObject({
+      error: { name: "UnsupportedContentError" },
+    });
+    // Nothing would ever come to delete it: without a record there is no alarm.
+    expect(await chat.rows("SELECT k FROM meta")).toEqual([]);
   });
 
   it("tells what went wrong with the code and the key, as an error of its class", async () => {
@@ -336,7 +351,109 @@ describe("an operator", () => {
   });
 });
 
+describe("what must be listed across chats", () => {
+  afterEach(() => {
+    sabotage.beforeReport = undefined;
+  });
+
+  /** A chat that has rested: its only alarm is the purge's. */
+  async function rested(): Promise<TestChat> {
+    const chat = new TestChat("quick");
+    await chat.say("hello");
+    await chat.receives(["you said: hello"]);
+    await until(async () => ((await chat.alarm()) ?? 0) > Date.now() + 3_600_000 || undefined);
+    return chat;
+  }
+
+  /** Whether a list across chats has a record of this chat. */
+  async function isListed(chat: TestChat, state: string): Promise<true | undefined> {
+    const rows = await pages(chat, "all.outbox", state);
+    return rows.some((row) => row.address === chat.address) || undefined;
+  }
+
+  it("is a send that dies while a report of its chat is on its way", async () => {
+    const chat = await rested();
+    const end = refuse(chat);
+    let arrived = () => {};
+    const onItsWay = new Promise<void>((done) => {
+      arrived = done;
+    });
+    let died = false;
+    sabotage.beforeReport = async (report) => {
+      if (!report.includes(chat.name)) return;
+      arrived();
+      await until(() => died || undefined);
+    };
+    await chat.client("enqueue", { content: "never heard", inMs: 200 });
+    await onItsWay;
+    await until(() => dead.find((one) => one.chatId === chat.address));
+    died = true;
+    await until(() => isListed(chat, "dead"), 4 * QUICK_LEASE_MS);
+    end();
+  }, 15_000);
+
+  it("is a send that dies while the Registry cannot be reached for a moment", async () => {
+    const chat = await rested();
+    const end = refuse(chat);
+    let failed = 0;
+    sabotage.beforeReport = async (report) => {
+      if (!report.includes(chat.name)) return;
+      failed += 1;
+      throw new Error("the Registry is not there");
+    };
+    await chat.client("enqueue", { content: "never heard" });
+    await until(() => failed > 0 || undefined);
+    await until(() => dead.find((one) => one.chatId === chat.address));
+    sabotage.beforeReport = undefined;
+    await until(() => isListed(chat, "dead"), 4 * QUICK_LEASE_MS);
+    end();
+  }, 15_000);
+
+  it("is a send that is scheduled, so that the sweep knows it if its alarm is lost", async () => {
+    const chat = await rested();
+    await chat.client("enqueue", { content: "in an hour", inMs: 3_600_000 });
+    await until(() => isListed(chat, "pending"), 4 * QUICK_LEASE_MS);
+  }, 15_000);
+
+  it("is a turn that failed, before a lease is over", async () => {
+    const chat = new TestChat();
+    const id = await chat.say("/throw");
+    await until(async () => {
+      const rows = await pages(chat, "all.inbox", "failed");
+      return rows.find((row) => row.id === id);
+    });
+  });
+});
+
 describe("the sweep", () => {
+  it("brings what a chat owes whose alarm was lost, though nobody writes", async () => {
+    const chat = new TestChat();
+    await chat.say("/later 2000");
+    await chat.settledButFor(1);
+    // Told to the Registry as it would be by the next alarm.
+    await (chat.stub as unknown as { call(method: string, payload: string): Promise<string> }).call(
+      "wake",
+      "{}",
+    );
+    const registry = env.REGISTRY.getByName(registryOf(chat.name));
+    await until(() => meterOf(registryOf(chat.name)).requests.has("report") || undefined);
+    await runInDurableObject(chat.stub, (_object, { storage }) => storage.deleteAlarm());
+    await chat.dies();
+    const overdue = Date.now() - 600_000;
+    await until(() =>
+      runInDurableObject(registry, (_object, { storage }) => {
+        const changed = storage.sql.exec(
+          "UPDATE chats SET due_at = ? WHERE name = ?",
+          overdue,
+          chat.name,
+        );
+        return changed.rowsWritten > 0 || undefined;
+      }),
+    );
+    await worker.scheduled(createScheduledController(), env, createExecutionContext());
+    await chat.receives(["after 2000"]);
+  });
+
   it("ends well where nothing is overdue", async () => {
     const chat = new TestChat();
     const slow = gate();

@@ -209,6 +209,32 @@ describe("rows written from one rest of a chat to the next", () => {
   });
 });
 
+describe("a chat in which a send died long ago", () => {
+  it("costs no more than any other, though that record is kept longer", async () => {
+    const chat = new TestChat("quick", "brief");
+    const end = sim.fault(({ method, params }) =>
+      method === "sendMessage" && params.chat_id === chat.id
+        ? { type: "refuse", status: 403, description: "Forbidden: bot was blocked by the user" }
+        : undefined,
+    );
+    await chat.say("hello");
+    await until(async () => {
+      const rows = await chat.rows("SELECT pos FROM outbox WHERE state = 'dead'");
+      return rows.length === 1 || undefined;
+    });
+    end();
+    await rests(chat);
+    const rested = Date.now();
+    await until(() => Date.now() > rested + BRIEF_RETENTION_MS || undefined);
+    await chat.dies();
+    chat.meter.reset();
+    await pair(chat);
+    const rows = note("isolated, cold, beside an old dead send", chat, 1, BUDGET.isolated);
+    within(rows, BUDGET.isolated, chat);
+    expect(chat.meter.alarmRuns.length).toBe(0);
+  }, 15_000);
+});
+
 const OLD = 100_000;
 const DAY_US = 86_400_000_000;
 

@@ -150,6 +150,20 @@ describe("an object that is evicted", () => {
 });
 
 describe.concurrent("a journal that refuses a write", () => {
+  it("at the first touch of a chat: what the chat owes comes all the same, also after a restart", async () => {
+    const chat = new TestChat("quick");
+    // With a table that lacks columns, the commit fails after the chat has noted who it is.
+    await chat.sabotage("CREATE TABLE inbox (seq INTEGER PRIMARY KEY, open INTEGER)");
+    const update = chat.update("/later 800");
+    expect((await chat.deliver(update)).status).toBe(503);
+    await chat.sabotage("DROP TABLE inbox");
+    expect((await chat.deliver(update)).status).toBe(200);
+    await chat.settledButFor(1);
+    await chat.dies();
+    await chat.receives(["after 800"], RECOVERED_MS);
+    await chat.settles();
+  }, 10_000);
+
   it("at the end of a turn: the turn runs again, and its reply is not said again", async () => {
     const chat = new TestChat("quick");
     await chat.say("hello");
