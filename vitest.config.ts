@@ -6,7 +6,10 @@ export default defineConfig({
     projects: [
       {
         // Pure logic, and the engine over node:sqlite with virtual time.
-        test: { name: "node", include: ["src/**/*.test.ts", "test/{engine,sim,matrix}/**/*.test.ts"] },
+        test: {
+          name: "node",
+          include: ["src/**/*.test.ts", "test/{engine,sim,matrix}/**/*.test.ts"],
+        },
       },
       {
         // The real storage and alarms, in workerd.

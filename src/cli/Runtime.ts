@@ -40,7 +40,6 @@ const ENVIRONMENT = {
   WRANGLER_NO_SKILLS_UPDATE_PROMPTS: "true",
   X_LOCAL_EXPLORER: "false",
   X_LOCAL_OBSERVABILITY: "false",
-  FORCE_COLOR: "0",
 } as const;
 
 /** One life of the runtime. */

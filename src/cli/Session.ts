@@ -152,6 +152,8 @@ export class Session {
       const health = await this.#health();
       if (health !== undefined) {
         this.#up = true;
+        // What was held back, in case it was the cause of a failure.
+        for (const event of this.#problems.splice(0)) this.#tell(event);
         return health;
       }
       const broken = this.#problems.some((one) => one.type === "problem");
@@ -215,21 +217,24 @@ export class Session {
     if (runtime !== this.#runtime || this.#stopping) return;
     if (!this.#up) {
       this.#problems.push(event);
-      // A Worker may log while it is loaded; the rest is told when the start has failed.
-      if (event.type !== "console" || event.level !== "info") return;
+      return;
     }
     if (event.type === "crashed") {
       runtime.kill();
       return;
     }
-    const line = eventLine(event);
-    if (line !== undefined) say(line);
+    this.#tell(event);
     if (event.type === "problem" && event.of === "script") {
       // Wrangler ends after this one, in its own time.
       this.#problems.push(event);
       runtime.kill();
     }
     if (event.type === "reloaded") this.#queue(() => this.#showChanges());
+  }
+
+  #tell(event: OutputEvent): void {
+    const line = eventLine(event);
+    if (line !== undefined) say(line);
   }
 
   /** Connections after a change, where they are not what they were. */
@@ -298,13 +303,14 @@ export class Session {
       }, SETTLE_MS);
     };
     // Wrangler watches the sources and its configuration itself, as long as it lives.
-    this.#watchers.push(watch(join(root, "src"), { recursive: true }, () => changed(false)));
-    this.#watchers.push(
-      watch(root, (_event, name) => {
-        if (name !== null && VARIABLES.includes(name)) changed(true);
-        else if (name === CONFIG) changed(false);
-      }),
-    );
+    const sources = watch(join(root, "src"), { recursive: true }, () => changed(false));
+    const others = watch(root, (_event, name) => {
+      if (name !== null && VARIABLES.includes(name)) changed(true);
+      else if (name === CONFIG) changed(false);
+    });
+    this.#watchers.push(sources, others);
+    // A folder that cannot be watched (too many are) costs the comfort, not the bot.
+    for (const watcher of this.#watchers) watcher.on("error", () => watcher.close());
   }
 
   /** One at a time. */

@@ -326,7 +326,9 @@ export class Attempt {
           verdict,
           receipt === undefined ? undefined : { ok: true, receipt },
         );
-        if (verdict.to === row.state) this.#core.journal.outbox.update(row, patch);
+        // Nothing was called: a row that has to wait once more stays what it is.
+        const waits = verdict.to === "failed" || verdict.to === row.state;
+        if (waits) this.#core.journal.outbox.update(row, patch);
         else this.#core.journal.outbox.move(row, verdict.to, patch);
         follow(this.#core, row, (next) => this.#hooks.isHeld(next));
       },
@@ -352,16 +354,11 @@ export class Attempt {
     if (verdict.gateUntil !== undefined) this.#hooks.gate(verdict.gateUntil);
     const written = journal.commit(label, () => {
       const to = this.#supersededTo(row, verdict);
-      if (
-        !journal.outbox.moveIfClaimed(
-          row,
-          claim,
-          to,
-          this.#patchOf(row, { ...verdict, to }, result),
-        )
-      ) {
-        return false;
-      }
+      const patch = this.#patchOf(row, { ...verdict, to }, result);
+      // Refused and no longer wanted are two moves, in one commit.
+      const through = to === "suppressed" ? "failed" : to;
+      if (!journal.outbox.moveIfClaimed(row, claim, through, patch)) return false;
+      if (through !== to) journal.outbox.move(row, to);
       if (result?.ok && this.#core.channel().capabilities.statuses) {
         journal.side.keepReceipt(result.receipt.id, row.turn, row.pos);
       }

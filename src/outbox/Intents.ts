@@ -23,7 +23,7 @@ import { byteLength, encode, type NormalContent, normalise } from "./content.ts"
 import { type Deliveries, intentOf, type Outcome, outcomeOf } from "./Deliveries.ts";
 import type { Drain, Started } from "./Drain.ts";
 import { encodeKey, explicitSlot, fingerprintOf, keyOf, markerOf } from "./keys.ts";
-import { PARTS_PER_INTENT, type Rendered, renderContent } from "./render.ts";
+import { type Rendered, renderContent } from "./render.ts";
 import { TurnSends } from "./TurnSends.ts";
 
 /** One call of `reply`, `send`, `enqueue` or a client. */
@@ -394,8 +394,6 @@ export class Intents {
     const dueAt = suppressed || (intent.sends !== undefined && intent.wait) ? null : (at ?? now);
     const parts =
       rendered.parts.length > 0 ? rendered.parts : [{ kind: "other" as const, request: {} }];
-    if (parts.length > PARTS_PER_INTENT)
-      throw new PayloadTooLargeError(`a message may have ${PARTS_PER_INTENT} parts`);
     return parts.map((part, index) => ({
       turn,
       pos: base + index,

@@ -5,6 +5,7 @@
  */
 import type { RenderedPart } from "../channels/channel.ts";
 import type { JsonObject } from "../channels/content.ts";
+import { PayloadTooLargeError } from "../channels/errors.ts";
 import type { Address } from "../channels/events.ts";
 import type { OutboxRow } from "../journal/records.ts";
 import type { Core } from "../objects/Core.ts";
@@ -43,7 +44,11 @@ export function renderContent(
         });
   const target = { address, options: configured.ok ? configured.options : undefined };
   const parts = channel.outbound.render(forRender(content, buttons), target);
-  if (parts.length > PARTS_PER_INTENT) parts.length = PARTS_PER_INTENT;
+  if (parts.length > PARTS_PER_INTENT) {
+    throw new PayloadTooLargeError(
+      `this message would be ${parts.length} messages on ${channel.name}; ${PARTS_PER_INTENT} are allowed`,
+    );
+  }
   return { parts, kept };
 }
 

@@ -1,69 +1,6 @@
 /** The decision table of design §6, cell by cell: what a user sees, how often, and who is told. */
 import { describe, expect, test } from "vitest";
-import type { DeliveryClass } from "../../src/channels/channel.ts";
-import type { DurabilityOptions } from "../../src/index.ts";
-import type { Fault } from "../../src/testing/index.ts";
-import { type Lab, lab, only } from "./lab.ts";
-
-type Policy = "skip" | "resend-once" | "resend";
-/** How an attempt becomes ambiguous. The first three leave the message at the platform. */
-type Cause = "answer lost" | "no answer" | "no id" | "killed after" | "reset" | "hung" | "server error" | "killed before";
-
-const FAULTS: Partial<Record<Cause, Fault>> = {
-  "answer lost": { type: "acceptThenDrop" },
-  "no answer": { type: "acceptThenHang" },
-  "no id": { type: "noId" },
-  reset: { type: "drop" },
-  hung: { type: "hang" },
-  "server error": { type: "serverError" },
-};
-const SAID: readonly Cause[] = ["answer lost", "no answer", "no id", "killed after"];
-const UNSAID: readonly Cause[] = ["reset", "hung", "server error", "killed before"];
-const ALL = [...SAID, ...UNSAID];
-
-function replying(kind: DeliveryClass, outbox: DurabilityOptions["outbox"] = {}, delivery: object = {}): Lab {
-  return lab({
-    class: kind,
-    ...(kind === "blind" ? {} : { capabilities: { delivery: { class: kind, ...delivery } } }),
-    durability: { outbox: { inlineMaxMs: 3_600_000, ...outbox } },
-    setup: (bot, l) =>
-      bot.otherwise(async (ctx) => {
-        l().notes.push((await ctx.reply("hello")).status);
-      }),
-  });
-}
-
-/** Makes the first `times` attempts ambiguous. */
-function trouble(l: Lab, cause: Cause, times = 1): void {
-  const fault = FAULTS[cause];
-  if (fault !== undefined) {
-    l.platform.failNext(...Array.from({ length: times }, () => fault));
-    return;
-  }
-  let left = times;
-  l.t.runtime.onProbe = ({ label, side }) => {
-    const here = label === "channel.send" && side === cause.slice("killed ".length);
-    if (here) left -= 1;
-    return here && left >= 0;
-  };
-}
-
-/** What happened: calls and distinct markers at the platform, copies that the user sees, the row, the words. */
-async function outcome(l: Lab) {
-  await l.ann.say("hi");
-  await l.t.advance("1h");
-  const row = only(l.sends());
-  return {
-    calls: l.platform.calls.length,
-    markers: new Set(l.platform.calls.map((call) => call.marker)).size,
-    copies: l.screen.length,
-    state: row.state,
-    told: l.told("durability:ambiguous").map(({ cause, action }) => `${cause}: ${action}`),
-    result: l.notes.at(-1),
-  };
-}
-
-const causeOf = (cause: Cause) => (cause.startsWith("killed") ? "crash" : "no_answer");
+import { ALL, causeOf, outcome, replying, SAID, trouble, UNSAID } from "./doubt.ts";
 
 describe("on a keyed channel", () => {
   test.each(ALL)("one message is seen once and once only (%s)", async (cause) => {
@@ -95,7 +32,12 @@ describe("on a keyed channel", () => {
   test("a message whose repeats are spent is unknown, not dead: the first may have arrived", async () => {
     const l = replying("keyed", { retries: 2 });
     trouble(l, "reset", 20);
-    expect(await outcome(l)).toMatchObject({ calls: 3, copies: 0, state: "unknown", result: "unknown" });
+    expect(await outcome(l)).toMatchObject({
+      calls: 3,
+      copies: 0,
+      state: "unknown",
+      result: "unknown",
+    });
     expect(l.told("durability:dead")).toEqual([]);
   });
 
@@ -106,22 +48,27 @@ describe("on a keyed channel", () => {
     test.each([
       ["skip", 0, "unknown"],
       ["resend-once", 1, "sent"],
-    ] as const)("the operator's choice for blind channels counts (%s)", async (noAnswer, copies, state) => {
-      // Hung for 30 s: now + 30 s timeout + margin is past 60 s when the repeat comes.
-      const l = replying("keyed", { onAmbiguous: { noAnswer } }, window);
-      trouble(l, "hung");
-      const seen = await outcome(l);
-      expect(seen).toMatchObject({ copies, state });
-      expect(seen.told).toEqual([noAnswer === "skip" ? "no_answer: held" : "no_answer: resent"]);
-      // The old marker is worth nothing any more.
-      expect(seen.markers).toBe(seen.calls);
-    });
+    ] as const)(
+      "the operator's choice for blind channels counts (%s)",
+      async (noAnswer, copies, state) => {
+        // Hung for 30 s: now + 30 s timeout + margin is past 60 s when the repeat comes.
+        const l = replying("keyed", { onAmbiguous: { noAnswer } }, window);
+        trouble(l, "hung");
+        const seen = await outcome(l);
+        expect(seen).toMatchObject({ copies, state });
+        expect(seen.told).toEqual([noAnswer === "skip" ? "no_answer: held" : "no_answer: resent"]);
+        // The old marker is worth nothing any more.
+        expect(seen.markers).toBe(seen.calls);
+      },
+    );
 
     test("a channel that can then be asked is asked, before anything is said again", async () => {
       const l = replying("keyed", {}, { ...window, afterWindow: "provable", settleAfterMs: 5_000 });
       const asked: string[] = [];
       l.deploy({
-        capabilities: { delivery: { class: "keyed", ...window, afterWindow: "provable", settleAfterMs: 5_000 } },
+        capabilities: {
+          delivery: { class: "keyed", ...window, afterWindow: "provable", settleAfterMs: 5_000 },
+        },
         outbound: () => ({
           reconcile: async ({ marker }) => {
             asked.push(marker);
@@ -151,18 +98,21 @@ describe("on a provable channel", () => {
     });
   });
 
-  test.each(UNSAID)("what did not arrive is said after the platform proved that it had not (%s)", async (cause) => {
-    const l = replying("provable");
-    trouble(l, cause);
-    expect(await outcome(l)).toEqual({
-      calls: cause === "killed before" ? 1 : 2,
-      markers: 1,
-      copies: 1,
-      state: "sent",
-      told: [`${causeOf(cause)}: looked up`],
-      result: "sent",
-    });
-  });
+  test.each(UNSAID)(
+    "what did not arrive is said after the platform proved that it had not (%s)",
+    async (cause) => {
+      const l = replying("provable");
+      trouble(l, cause);
+      expect(await outcome(l)).toEqual({
+        calls: cause === "killed before" ? 1 : 2,
+        markers: 1,
+        copies: 1,
+        state: "sent",
+        told: [`${causeOf(cause)}: looked up`],
+        result: "sent",
+      });
+    },
+  );
 
   test("the platform is given time to settle before it is asked", async () => {
     const l = replying("provable", {}, { settleAfterMs: 20_000 });
@@ -178,20 +128,23 @@ describe("on a provable channel", () => {
     expect(asked).toEqual([from + 20_000]);
   });
 
-  test.each(ALL)("what the platform cannot tell stays unknown, and is neither lost sight of nor repeated (%s)", async (cause) => {
-    const l = replying("provable");
-    l.platform.healthy = () => false;
-    trouble(l, cause);
-    expect(await outcome(l)).toEqual({
-      calls: cause === "killed before" ? 0 : 1,
-      markers: cause === "killed before" ? 0 : 1,
-      copies: SAID.includes(cause) ? 1 : 0,
-      state: "unknown",
-      told: [`${causeOf(cause)}: looked up`],
-      result: "unknown",
-    });
-    expect((await l.client.outbox.list({ state: "unknown" })).rows).toHaveLength(1);
-  });
+  test.each(ALL)(
+    "what the platform cannot tell stays unknown, and is neither lost sight of nor repeated (%s)",
+    async (cause) => {
+      const l = replying("provable");
+      l.platform.healthy = () => false;
+      trouble(l, cause);
+      expect(await outcome(l)).toEqual({
+        calls: cause === "killed before" ? 0 : 1,
+        markers: cause === "killed before" ? 0 : 1,
+        copies: SAID.includes(cause) ? 1 : 0,
+        state: "unknown",
+        told: [`${causeOf(cause)}: looked up`],
+        result: "unknown",
+      });
+      expect((await l.client.outbox.list({ state: "unknown" })).rows).toHaveLength(1);
+    },
+  );
 
   test("is asked again while the platform cannot tell yet", async () => {
     const l = replying("provable");
@@ -202,66 +155,18 @@ describe("on a provable channel", () => {
   });
 });
 
-describe("on a blind channel", () => {
-  /** Calls, copies and state after `times` ambiguous attempts of a message that never arrived. */
-  const cells: [Policy, number, number, "sent" | "unknown", string][] = [
-    ["skip", 1, 1, "unknown", "held"],
-    ["resend-once", 1, 2, "sent", "resent"],
-    ["resend-once", 2, 2, "unknown", "resent"],
-    ["resend", 1, 2, "sent", "resent"],
-    ["resend", 5, 6, "sent", "resent"],
-  ];
-
-  describe.each(["answer lost", "no answer", "no id", "reset", "hung", "server error"] as const)("%s", (cause) => {
-    test.each(cells)("with noAnswer %s and %i lost: %i calls, %s, told %s", async (noAnswer, times, calls, state, action) => {
-      const l = replying("blind", { onAmbiguous: { noAnswer, afterCrash: "skip" } });
-      trouble(l, cause, times);
-      const arrived = SAID.includes(cause) ? times : 0;
-      expect(await outcome(l)).toEqual({
-        calls,
-        markers: 1,
-        copies: arrived + (state === "sent" ? 1 : 0),
-        state,
-        told: [`no_answer: ${action}`],
-        result: state,
-      });
+test.each(["keyed", "provable", "blind"] as const)(
+  "a refusal is no doubt: nobody is told, and it is said once (%s)",
+  async (kind) => {
+    const l = replying(kind);
+    l.platform.failNext({ type: "refuse", kind: "transient" }, { type: "refuse", kind: "unknown" });
+    expect(await outcome(l)).toEqual({
+      calls: 3,
+      markers: 1,
+      copies: 1,
+      state: "sent",
+      told: [],
+      result: "sent",
     });
-  });
-
-  describe.each(["killed after", "killed before"] as const)("%s", (cause) => {
-    test.each(cells)("with afterCrash %s and %i crashes: %i attempts, %s, told %s", async (afterCrash, times, attempts, state, action) => {
-      const l = replying("blind", { onAmbiguous: { noAnswer: "skip", afterCrash } });
-      trouble(l, cause, times);
-      const lost = cause === "killed before" ? times : 0;
-      expect(await outcome(l)).toEqual({
-        calls: attempts - lost,
-        markers: attempts - lost > 0 ? 1 : 0,
-        copies: attempts - lost,
-        state,
-        told: [`crash: ${action}`],
-        result: state,
-      });
-    });
-  });
-
-  test("by default a lost answer is resent once and a crash is not: the operator is told which", async () => {
-    const lost = replying("blind");
-    trouble(lost, "answer lost");
-    expect(await outcome(lost)).toMatchObject({ copies: 2, state: "sent", told: ["no_answer: resent"] });
-    const killed = replying("blind");
-    trouble(killed, "killed after");
-    expect(await outcome(killed)).toMatchObject({ copies: 1, state: "unknown", told: ["crash: held"] });
-  });
-
-  test("the choice may differ by channel", async () => {
-    const l = replying("blind", { onAmbiguous: { mock: "skip", other: "resend" } });
-    trouble(l, "answer lost");
-    expect(await outcome(l)).toMatchObject({ copies: 1, state: "unknown" });
-  });
-});
-
-test.each(["keyed", "provable", "blind"] as const)("a refusal is no doubt: nobody is told, and it is said once (%s)", async (kind) => {
-  const l = replying(kind);
-  l.platform.failNext({ type: "refuse", kind: "transient" }, { type: "refuse", kind: "unknown" });
-  expect(await outcome(l)).toEqual({ calls: 3, markers: 1, copies: 1, state: "sent", told: [], result: "sent" });
-});
+  },
+);

@@ -78,7 +78,10 @@ describe("messages of one chat", () => {
     await l.receive(["a", "b", "c"].map((text) => l.message(text, text)));
     await l.t.advance("3s");
     await l.t.restart();
-    expect(l.notes).toEqual(["start a", ...["a", "b", "c"].flatMap((x) => [`start ${x}`, `end ${x}`])]);
+    expect(l.notes).toEqual([
+      "start a",
+      ...["a", "b", "c"].flatMap((x) => [`start ${x}`, `end ${x}`]),
+    ]);
   });
 
   test("do not wait for another chat's", async () => {
@@ -96,7 +99,9 @@ describe("messages of one chat", () => {
     const names = Array.from({ length: 80 }, (_unused, n) => `m${n}`);
     await l.receive(names.map((name) => l.message(name, name)));
     await l.t.idle();
-    expect(l.notes.filter((note) => String(note).startsWith("start"))).toEqual(names.map((name) => `start ${name}`));
+    expect(l.notes.filter((note) => String(note).startsWith("start"))).toEqual(
+      names.map((name) => `start ${name}`),
+    );
     expect(l.events().map((row) => row.state)).toEqual(names.map(() => "done"));
   });
 });
@@ -114,9 +119,15 @@ describe("an event that cannot be handled", () => {
     expect(l.screen).toEqual(["ok one", "ok three"]);
     const dead = only((await l.client.inbox.list({ state: "dead" })).rows);
     expect(dead).toMatchObject({ id: "m2", error: "no sender" });
-    expect(l.told("durability:dead")).toEqual([expect.objectContaining({ kind: "inbound", id: "m2", error: "no sender" })]);
+    expect(l.told("durability:dead")).toEqual([
+      expect.objectContaining({ kind: "inbound", id: "m2", error: "no sender" }),
+    ]);
     expect(l.events()[1]?.payload.length).toBeLessThan(3_000);
-    expect(await l.receive([{ type: "bad", id: "m2", chat: l.ann.chat, error: "no sender", sample: "" }])).toEqual({
+    expect(
+      await l.receive([
+        { type: "bad", id: "m2", chat: l.ann.chat, error: "no sender", sample: "" },
+      ]),
+    ).toEqual({
       ok: true,
       results: ["duplicate"],
     });
@@ -124,7 +135,10 @@ describe("an event that cannot be handled", () => {
 
   test("and is over the journal's limit is kept as a dead record, not refused for ever", async () => {
     const l = lab({ setup: echoing });
-    const answer = await l.receive([l.message("big", "x".repeat(2_000_000)), l.message("m2", "small")]);
+    const answer = await l.receive([
+      l.message("big", "x".repeat(2_000_000)),
+      l.message("m2", "small"),
+    ]);
     await l.t.idle();
     expect(answer).toEqual({ ok: true, results: ["dead", "accepted"] });
     expect(l.screen).toEqual(["ok small"]);
@@ -180,7 +194,10 @@ describe("a chat whose queue is full", () => {
     const l = full();
     for (const id of ["a", "b", "c"]) await l.receive([l.message(id, id)]);
     const status = { platformId: "m1", status: "delivered" as const, at: l.now, chat: l.ann.chat };
-    expect(await l.receive([{ type: "status", status }])).toEqual({ ok: true, results: ["status"] });
+    expect(await l.receive([{ type: "status", status }])).toEqual({
+      ok: true,
+      results: ["status"],
+    });
     await l.t.idle();
   });
 
@@ -198,7 +215,8 @@ describe("a chat whose queue is full", () => {
 
 test("an external event reaches its handler once, whatever how often it is sent", async () => {
   const l = lab({
-    setup: (bot) => bot.on("event:paid", (ctx) => ctx.reply(`paid ${JSON.stringify(ctx.event.data)}`)),
+    setup: (bot) =>
+      bot.on("event:paid", (ctx) => ctx.reply(`paid ${JSON.stringify(ctx.event.data)}`)),
   });
   const first = await l.client.sendEvent({ type: "paid", id: "p1", data: { sum: 5 } });
   const again = await l.client.sendEvent({ type: "paid", id: "p1", data: { sum: 5 } });

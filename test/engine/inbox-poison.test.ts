@@ -48,7 +48,12 @@ describe("a message that kills the process every time", () => {
     await l.t.idle();
     expect(starts(l).map(({ run }) => run)).toEqual([1, 2, 3, 4, 5]);
     expect(l.told("durability:dead")).toEqual([
-      { kind: "inbound", id: "a", chatId: "mock/mock/ann", error: expect.stringMatching(/5 times/) },
+      {
+        kind: "inbound",
+        id: "a",
+        chatId: "mock/mock/ann",
+        error: expect.stringMatching(/5 times/),
+      },
     ]);
     expect(only((await l.client.inbox.list({ state: "dead" })).rows).id).toBe("a");
     expect(l.screen).toEqual(["ok next"]);
@@ -66,7 +71,9 @@ describe("a message that kills the process every time", () => {
   test("spreads its starts out, so that the process can do other work between them", async () => {
     const l = dying(() => {}, { maxAttempts: 8, minAgeMs: 0, leaseMs: 1_000 });
     await l.ann.say("poison");
-    const waits = starts(l).slice(1).map(({ at }, n) => at - (starts(l)[n]?.at ?? 0));
+    const waits = starts(l)
+      .slice(1)
+      .map(({ at }, n) => at - (starts(l)[n]?.at ?? 0));
     expect(waits).toHaveLength(7);
     // The watchdog brings each back after a second; from the third start on a doubling backoff adds to it.
     for (const [n, wait] of waits.slice(1).entries()) {
@@ -102,7 +109,9 @@ describe("a message whose every start gets further", () => {
     const l = dying(
       async (ctx, mine) => {
         for (let n = 0; n < 9; n += 1) {
-          const fresh = await ctx.step(`s${n}`, () => true).then(() => starts(mine).length === n + 1);
+          const fresh = await ctx
+            .step(`s${n}`, () => true)
+            .then(() => starts(mine).length === n + 1);
           if (fresh) return;
         }
         mine.deadly = false;
@@ -131,10 +140,13 @@ describe("a message whose every start gets further", () => {
   });
 
   test("is given up at four times the limit all the same: an endless loop is one, too", async () => {
-    const l = dying((ctx) => ctx.enqueue("x", { idempotencyKey: `run-${ctx.attempt}`, delay: "90d" }), {
-      maxAttempts: 3,
-      minAgeMs: 0,
-    });
+    const l = dying(
+      (ctx) => ctx.enqueue("x", { idempotencyKey: `run-${ctx.attempt}`, delay: "90d" }),
+      {
+        maxAttempts: 3,
+        minAgeMs: 0,
+      },
+    );
     await l.ann.say("poison");
     expect(starts(l)).toHaveLength(12);
     expect(l.told("durability:dead").map((event) => event.id)).toEqual(["e1"]);
@@ -149,9 +161,12 @@ describe("a message whose every start gets further", () => {
 
   // defect 3
   test("and was given up at four times the limit can still be replayed by an operator", async () => {
-    const l = dying((ctx) => ctx.enqueue("x", { idempotencyKey: `run-${ctx.attempt}`, delay: "90d" }), {
-      maxAttempts: 3,
-    });
+    const l = dying(
+      (ctx) => ctx.enqueue("x", { idempotencyKey: `run-${ctx.attempt}`, delay: "90d" }),
+      {
+        maxAttempts: 3,
+      },
+    );
     await l.ann.say("poison");
     l.deadly = false;
     await l.client.inbox.replay("e1");

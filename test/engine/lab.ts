@@ -12,6 +12,7 @@ import type {
   Outbound,
 } from "../../src/channels/channel.ts";
 import type { DeliveryStatus } from "../../src/channels/events.ts";
+import type { Log } from "../../src/host/Host.ts";
 import { Bot, type DurabilityOptions } from "../../src/index.ts";
 import type { InboxRow, OutboxRow } from "../../src/journal/records.ts";
 import { Chat } from "../../src/objects/Chat.ts";
@@ -34,11 +35,12 @@ export interface Code {
   capabilities?: Partial<Capabilities>;
   durability?: DurabilityOptions;
   seed?: number;
+  log?: Log;
   setup: (bot: Bot, lab: () => Lab) => void;
 }
 
 /** Other code for the same chats: its channel may differ, and only its own listeners exist. */
-export interface Deploy extends Omit<Code, "seed" | "class"> {
+export interface Deploy extends Omit<Code, "seed" | "class" | "log"> {
   outbound?: (base: Outbound<MockPlatform>) => Partial<Outbound<MockPlatform>>;
 }
 
@@ -64,7 +66,7 @@ export class Lab {
       code,
       new MockPlatform({ now: () => 0, setTimer: () => () => {} }, code.class ?? "blind"),
     );
-    this.t = testBot(this.bot, code.seed === undefined ? {} : { seed: code.seed });
+    this.t = testBot(this.bot, { seed: code.seed, log: code.log });
     this.platform = this.t.platform();
     this.ann = this.t.user("ann");
     open.add(this);

@@ -29,6 +29,8 @@ export interface Ambiguity {
 export interface BotSetup {
   leaseMs?: number;
   afterCrash?: "skip" | "resend-once" | "resend";
+  /** Whether the objects are bound under the names that the runtime looks for. Default true. */
+  bound?: boolean;
   /** Called for each request to the platform's API, before and after it did its work. */
   network?: { before?: () => Promise<void>; after?: () => Promise<void> };
 }
@@ -67,12 +69,13 @@ export class BotProcess {
   async start(): Promise<void> {
     this.#server = await listen((request) => this.#answer(request));
     this.#directory = await mkdtemp(join(tmpdir(), "holdfast-kill-"));
-    const classes = { CHAT_ACTOR: "ChatActor", CONNECTION: "Connection", REGISTRY: "Registry" };
+    const classes = ["ChatActor", "Connection", "Registry"];
+    const bindings = ["CHAT_ACTOR", "CONNECTION", "REGISTRY"];
     this.#workerd = new WorkerdProcess({
       entry: join(import.meta.dirname, "bot.ts"),
       directory: this.#directory,
-      namespaces: Object.entries(classes).map(([bindingName, className]) => ({
-        bindingName,
+      namespaces: classes.map((className, at) => ({
+        bindingName: this.#setup.bound === false ? `UNKNOWN_${at}` : (bindings[at] ?? className),
         className,
         uniqueKey: className,
       })),

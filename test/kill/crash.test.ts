@@ -154,3 +154,14 @@ describe.concurrent("a process that is killed", () => {
     expect(bot.starts).toHaveLength(1);
   });
 });
+
+it("needs no bindings: a Worker that only exports its objects answers, and comes back", async () => {
+  await using bot = new BotProcess({ leaseMs: LEASE_MS, bound: false });
+  await bot.start();
+  const update = bot.sim.messageUpdate({ chatId: CHAT, text: "/later 300" });
+  expect(await bot.deliver(update)).toBe(200);
+  await bot.workerd.restart();
+  await until(() => bot.sim.sent[0]);
+  expect(bot.said(CHAT)).toEqual([`${update.update_id}:0`]);
+  expect(await bot.settles(CHAT)).toMatchObject({ open: [] });
+});

@@ -243,13 +243,16 @@ function checkOrder(world: World, records: ChatRecords, fail: Fail): void {
   );
   const ids = new Map(records.events.map((row) => [row.seq, row.id]));
   let last = -1;
-  for (const row of records.sends) {
+  // By ordinal: the order in which the handler spoke, whichever run recorded a row.
+  const spoken = records.sends
+    .filter((row) => /^\d+$/.test(row.slot))
+    .sort((a, b) => a.turn - b.turn || Number(a.slot) - Number(b.slot) || a.part - b.part);
+  for (const row of spoken) {
     if (again.has(ids.get(row.turn) ?? "")) continue;
     const { text } = JSON.parse(row.request) as { text: string };
     const places = entries.flatMap((entry, at) => (entry.text === text ? [at] : []));
     // Only what was said once and without doubt has one place in the order.
     if (row.state !== "sent" || row.maybes > 0 || places.length !== 1 || later.has(text)) continue;
-    if (row.slot.includes("~") || row.slot.includes("/")) continue;
     const place = places[0] ?? 0;
     if (place < last) fail(`"${text.slice(0, 20)}" was overtaken under strict order`);
     last = Math.max(last, place);

@@ -34,8 +34,8 @@ export const starts: { id: string; attempt: number }[] = [];
 /** Announcements, in order. */
 export const ambiguous: AmbiguousEvent[] = [];
 export const dead: DeadEvent[] = [];
-/** What a test does to the Registry: it may make a report slow, or let it fail. */
-export const sabotage: { beforeReport?: ((report: string) => Promise<void>) | undefined } = {};
+/** What comes before the Registry takes a report, by the chat's name: a wait, or a failure. */
+export const beforeReport = new Map<string, () => Promise<void>>();
 /** Gates that slow handlers wait at, and who waits there now. */
 export const gates = { open: new Set<string>(), waiting: new Map<string, number>() };
 

@@ -49,6 +49,23 @@ beforeEach(() => {
 /** Which of the two bots. */
 export type BotName = "plain" | "quick";
 
+/** A record in a list. */
+export interface Row {
+  ref: string;
+  id: string;
+  key?: string;
+  address: string;
+  state: string;
+  kind: string;
+  error?: string;
+}
+
+/** A page of a list. */
+export interface Listing {
+  rows: Row[];
+  cursor?: string;
+}
+
 let lastChat = 5_000;
 
 /** A chat that nobody used before. */
@@ -56,7 +73,7 @@ export class TestChat {
   readonly id: number;
   readonly bot: BotName;
   readonly connection: string;
-  /** Each try of a delivery, as it was answered. */
+  /** Its webhook. */
   readonly path: string;
 
   constructor(bot: BotName = "plain", connection = "telegram") {
@@ -160,6 +177,15 @@ export class TestChat {
          WHERE state IN ('pending', 'sending', 'failed') OR due_at IS NOT NULL OR owed <> 0`,
     );
     return rows.map((row) => row.what);
+  }
+
+  /** The user blocks the bot: sends are refused for good, until the returned function is called. */
+  refuses(): () => void {
+    return sim.fault(({ method, params }) =>
+      method === "sendMessage" && params.chat_id === this.id
+        ? { type: "refuse", status: 403, description: "Forbidden: bot was blocked by the user" }
+        : undefined,
+    );
   }
 
   /** Waits until nothing is open. */

@@ -8,7 +8,7 @@ import type { Content } from "../../src/channels/content.ts";
 import { serve } from "../../src/cloudflare.ts";
 import type { Client, EnqueueOptions } from "../../src/index.ts";
 import { HoldfastError } from "../../src/index.ts";
-import { plain, quick, sabotage, type TestEnv } from "./bots.ts";
+import { beforeReport, plain, quick, type TestEnv } from "./bots.ts";
 import { attachMeter, meterOf } from "./meter.ts";
 
 /** What a test asks its own route to do with the client. */
@@ -160,7 +160,10 @@ export class Registry extends plainApp.Registry {
   }
   override async call(method: string, payload: string): Promise<string> {
     meterOf(this.ctx.id.name ?? "").counted(method);
-    if (method === "report") await sabotage.beforeReport?.(payload);
+    if (method === "report") {
+      const { name } = JSON.parse(payload) as { name: string };
+      await beforeReport.get(name)?.();
+    }
     return super.call(method, payload);
   }
 }
