@@ -101,7 +101,18 @@ export class Retention {
       journal.inbox.range(0, 1)[0]?.seq ?? Number.POSITIVE_INFINITY,
       journal.outbox.turns(0, 1)[0] ?? Number.POSITIVE_INFINITY,
     );
-    return Number.isFinite(first) ? Math.ceil(first / 1_000) + keep + slack(keep) : undefined;
+    if (!Number.isFinite(first)) return undefined;
+    const now = this.#core.now();
+    const young = Math.ceil(first / 1_000) + keep;
+    if (young > now) return young + slack(keep);
+    // Old, but it may be kept for longer than others: look as the purge would.
+    let next: number | undefined;
+    for (const row of journal.inbox.range(0, SLICE)) {
+      const expiry = this.#expiry(row, journal.outbox.ofTurn(row.seq), keep, now);
+      next = Math.min(next ?? expiry, expiry);
+      if (row.seq / 1_000 + keep > now) break;
+    }
+    return next === undefined ? young + slack(keep) : next + slack(keep);
   }
 
   /** When a record and its sends may go: epoch ms. */

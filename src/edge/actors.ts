@@ -46,7 +46,7 @@ class_name = "WebChat"`;
 
 function isNamespace(value: unknown): value is Namespace {
   return (
-    typeof value === "object" &&
+    (typeof value === "object" || typeof value === "function") &&
     value !== null &&
     typeof (value as Partial<Namespace>).getByName === "function"
   );

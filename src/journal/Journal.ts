@@ -34,6 +34,8 @@ export class Journal {
   readonly #host: Host;
   readonly #alarm: AlarmClock;
   #identity: Identity | undefined;
+  /** Whether the identity has still to be written. */
+  #unsaved = false;
   #lastSeq = 0;
 
   constructor(host: Host, alarm: AlarmClock) {
@@ -54,13 +56,19 @@ export class Journal {
     try {
       value = this.#host.transaction(label, () => {
         this.schema.ensure();
-        return fn();
+        const result = fn();
+        // With the first rows, so that a call that records nothing leaves no storage behind.
+        if (this.#unsaved && this.#identity !== undefined) {
+          writeMeta(this.#host.sql, "actor", JSON.stringify(this.#identity));
+        }
+        return result;
       });
     } catch (error) {
       this.#alarm.rolledBack();
       this.schema.reset();
       throw error;
     }
+    this.#unsaved = false;
     this.#alarm.committed();
     return value;
   }
@@ -79,14 +87,14 @@ export class Journal {
     return this.#identity;
   }
 
-  /** Records who this actor is, once. Call inside a commit. */
+  /** Says who this actor is; written with the next commit unless it is known. */
   identify(identity: Omit<Identity, "v">): void {
     const known = this.identity();
-    if (known !== undefined && known.chat === identity.chat && known.thread === identity.thread)
+    if (known !== undefined && known.chat === identity.chat && known.thread === identity.thread) {
       return;
-    const next = { ...identity, v: SCHEMA_VERSION };
-    writeMeta(this.#host.sql, "actor", JSON.stringify(next));
-    this.#identity = next;
+    }
+    this.#identity = { ...identity, v: SCHEMA_VERSION };
+    this.#unsaved = true;
   }
 
   /** A small named value. */
@@ -101,7 +109,9 @@ export class Journal {
 
   /** The next sequence number: microseconds of the clock, or one more than the last. */
   nextSeq(): number {
-    if (this.#lastSeq === 0) this.#lastSeq = Math.max(this.inbox.lastSeq(), this.outbox.lastTurn());
+    if (this.#lastSeq === 0 && this.exists()) {
+      this.#lastSeq = Math.max(this.inbox.lastSeq(), this.outbox.lastTurn());
+    }
     this.#lastSeq = Math.max(this.#host.clock.now() * 1_000, this.#lastSeq + 1);
     return this.#lastSeq;
   }
@@ -114,6 +124,6 @@ export class Journal {
   /** Forgets what it knew of storage that was deleted. */
   forget(): void {
     this.schema.reset();
-    this.#identity = undefined;
+    this.#unsaved = this.#identity !== undefined;
   }
 }

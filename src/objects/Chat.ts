@@ -32,12 +32,13 @@ export class Chat {
   constructor(host: Host, bot: BotRuntime, name: string) {
     const core = new Core(host, bot, name);
     this.#core = core;
-    const client = new ActorClient(host.actors, bot);
+    const client = new ActorClient(host.actors, bot, () => host.uuid());
     const tools = (): ListenerTools => ({ env: host.env, client, log: host.log });
     this.#tools = tools;
     const log = new ChatLog(core);
     this.#reporter = new Reporter(core);
     const onTrouble = () => this.#reporter.trouble();
+    core.onTrouble = onTrouble;
     this.#outbox = new Outbox(core, tools, onTrouble);
     const side = new SideCalls(core);
     const runner = new TurnRunner({ core, outbox: this.#outbox, side, log, client }, tools);
@@ -140,10 +141,10 @@ export class Chat {
 
   /** The earliest time that anything no live loop holds needs. */
   #wanted(): number | undefined {
-    const { journal, settings } = this.#core;
+    const { journal } = this.#core;
     if (!journal.exists()) return undefined;
     const times: (number | undefined)[] = [this.#retention.nextAt()];
-    if (this.live) times.push(this.#core.now() + settings.inbox.leaseMs);
+    if (this.live) times.push(this.#core.now() + this.#core.watchdogMs);
     if (!this.#outbox.live) times.push(this.#outbox.nextDue());
     if (!this.#inbox.live) times.push(this.#inbox.nextDue());
     return earliest(...times);
@@ -152,8 +153,7 @@ export class Chat {
   /** Tells a chat that has never received anything who it is, so that it can send. */
   #identify(identity: Omit<Identity, "name" | "v">): void {
     const { journal, name } = this.#core;
-    if (journal.identity() !== undefined) return;
-    journal.commit("identify", () => journal.identify({ ...identity, name }));
+    if (journal.identity() === undefined) journal.identify({ ...identity, name });
   }
 }
 

@@ -32,6 +32,8 @@ export class Core {
   wanted: () => number | undefined = () => undefined;
   /** When unfinished work is due next; `undefined` when there is none. */
   unfinished: () => number | undefined = () => undefined;
+  /** Something is dead, unknown, deferred, scheduled or recovered: others shall know; filled in by the engine. */
+  onTrouble: () => void = () => undefined;
   #claims = 0;
 
   constructor(host: Host, bot: BotRuntime, name: string) {
@@ -46,6 +48,14 @@ export class Core {
 
   get settings(): Settings {
     return this.bot.settings;
+  }
+
+  /**
+   * How far ahead the watchdog stands, in ms. Not over a minute: local workerd drops detached work of an
+   * object that nothing has touched for 70 to 140 s, and the alarm is what touches it.
+   */
+  get watchdogMs(): number {
+    return Math.min(this.settings.inbox.leaseMs, 60_000);
   }
 
   now(): number {

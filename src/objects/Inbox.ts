@@ -56,6 +56,8 @@ export class Inbox {
   readonly #runner: TurnRunner;
   readonly #onTrouble: () => void;
   #running = false;
+  /** An event whose run ended without its commit: claimed, and nobody runs it. */
+  #lost: number | undefined;
   /** Until when the loop rests, because the journal failed. */
   #pausedUntil = 0;
   /** An event that was claimed in the commit that admitted it. */
@@ -153,7 +155,7 @@ export class Inbox {
         idle = false;
       }
     }
-    if (results.some((result) => result === "accepted")) alarm.arm(now + settings.inbox.leaseMs);
+    if (results.some((result) => result === "accepted")) alarm.arm(now + this.#core.watchdogMs);
     receipt.answer = { ok: true, results };
     return receipt;
   }
@@ -179,7 +181,7 @@ export class Inbox {
     if (!fresh) return "duplicate";
     this.#core.metrics.count("inboundDead");
     receipt.dead.push(seq);
-    if (owed !== 0) this.#core.alarm.arm(now + this.#core.settings.inbox.leaseMs);
+    if (owed !== 0) this.#core.alarm.arm(now + this.#core.watchdogMs);
     this.#onTrouble();
     return "dead";
   }
@@ -193,14 +195,17 @@ export class Inbox {
 
   async #run(): Promise<void> {
     for (;;) {
+      let running: number | undefined;
       try {
         const next = this.#next();
         if (next === undefined) break;
+        running = next.row.seq;
         await this.#runner.run(next.row, next.claim);
       } catch (error) {
         // The journal failed; the record keeps its wake-up, so the alarm tries again.
         this.#core.host.log.error("a turn could not be recorded", { error: String(error) });
         this.#pausedUntil = this.#core.now() + PAUSE_MS;
+        this.#lost = running;
         break;
       }
     }
@@ -260,7 +265,7 @@ export class Inbox {
         progress: reached,
         ...(row.due_at === null ? {} : { due_at: null }),
       });
-      this.#core.alarm.arm(now + settings.inbox.leaseMs);
+      this.#core.alarm.arm(now + this.#core.watchdogMs);
     });
     if (row.runs > 1) this.#onTrouble();
     return claim;
@@ -320,7 +325,7 @@ export class Inbox {
         open: 1,
         flags: applied ? FLAG.applied : row.flags & FLAG.applied,
       });
-      this.#core.alarm.arm(this.#core.now() + this.#core.settings.inbox.leaseMs);
+      this.#core.alarm.arm(this.#core.now() + this.#core.watchdogMs);
     });
     this.kick();
     return true;
@@ -351,7 +356,10 @@ export class Inbox {
     for (const row of this.#core.journal.inbox.open(0, SLICE)) {
       const over = row.state === "dead" || row.state === "done";
       const ready = Math.max(now, this.#pausedUntil);
-      const at = row.due_at ?? (over ? now + this.#core.settings.inbox.leaseMs : ready);
+      // Claimed by this life: the watchdog that its claim armed covers it.
+      const mine =
+        row.seq !== this.#lost && row.claim?.startsWith(`${this.#core.incarnation}.`) === true;
+      const at = row.due_at ?? (over || mine ? now + this.#core.watchdogMs : ready);
       next = Math.min(next ?? at, at);
       if (!over && (row.flags & FLAG.parked) === 0) break;
     }

@@ -53,6 +53,7 @@ export class Reporter {
     if (this.#running) return;
     const metrics = this.#core.metrics.take();
     if (metrics === undefined && !this.#wanted) return;
+    const owed = this.#wanted;
     this.#wanted = false;
     this.#running = true;
     try {
@@ -65,10 +66,26 @@ export class Reporter {
       );
     } catch (error) {
       if (metrics !== undefined) this.#core.metrics.restore(addMetrics(noMetrics(), metrics));
-      this.#wanted = true;
+      if (owed) this.#retry();
       this.#core.host.log.debug("a report could not be made", { error: String(error) });
+      return;
     } finally {
       this.#running = false;
+    }
+    // Trouble that came while the report was on its way is not in it.
+    if (this.#wanted) await this.#send();
+  }
+
+  /** The next alarm may be days away: a report of trouble sets its own. */
+  #retry(): void {
+    this.#wanted = true;
+    const { journal, alarm, watchdogMs } = this.#core;
+    try {
+      const at = this.#core.now() + watchdogMs;
+      if (journal.exists() && alarm.isLaterThan(at))
+        journal.commit("report.retry", () => alarm.arm(at));
+    } catch (error) {
+      this.#core.host.log.debug("the alarm could not be set", { error: String(error) });
     }
   }
 

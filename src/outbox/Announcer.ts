@@ -7,7 +7,6 @@
 import { isOpen, type OutboxRow, OWES, readExtra } from "../journal/records.ts";
 import type { Core } from "../objects/Core.ts";
 import { formatAddress } from "../objects/names.ts";
-import { backoffMs } from "../time/backoff.ts";
 import { TIMED_OUT, withDeadline } from "../time/Clock.ts";
 import type { ListenerTools } from "../turns/BotRuntime.ts";
 import { keyOf } from "./keys.ts";
@@ -15,8 +14,9 @@ import { receiptOf } from "./results.ts";
 
 /** How long one listener may take, in ms. */
 const LISTENER_TIMEOUT_MS = 30_000;
-/** A listener that throws is called again this often, then the log has to do. */
-const MAX_TRIES = 5;
+/** A listener that throws is called again after the record's age, within these bounds, in ms. */
+const MIN_WAIT_MS = 1_000;
+const MAX_WAIT_MS = 3_600_000;
 
 type Item = { box: "in"; seq: number } | { box: "out"; turn: number; pos: number };
 
@@ -29,7 +29,6 @@ export class Announcer {
   readonly #core: Core;
   readonly #tools: () => ListenerTools;
   readonly #queue = new Map<string, Item>();
-  readonly #tries = new Map<string, number>();
   #running = false;
 
   constructor(core: Core, tools: () => ListenerTools) {
@@ -69,7 +68,6 @@ export class Announcer {
       if (name === undefined || item === undefined) break;
       try {
         await (item.box === "in" ? this.#event(item.seq) : this.#send(item.turn, item.pos));
-        this.#tries.delete(name);
       } catch (error) {
         this.#failed(name, item, error);
       }
@@ -157,37 +155,35 @@ export class Announcer {
       throw new Error(`the listener took longer than ${LISTENER_TIMEOUT_MS} ms`);
   }
 
+  /** The listener failed: again later, for as long as the record is kept. */
   #failed(name: string, item: Item, error: unknown): void {
-    const tries = (this.#tries.get(name) ?? 0) + 1;
-    this.#tries.set(name, tries);
     this.#core.host.log.error("a durability listener failed", {
       record: name,
-      tries,
       error: String(error),
     });
-    const wait = backoffMs(this.#core.settings.inbox.backoff, tries, this.#core.host.random());
     try {
       this.#core.journal.commit("announce.retry", () => {
-        const giveUp = tries >= MAX_TRIES;
-        const at = this.#core.now() + wait;
+        const { inbox, outbox } = this.#core.journal;
         if (item.box === "in") {
-          const row = this.#core.journal.inbox.get(item.seq);
-          if (row?.state === "dead") {
-            this.#core.journal.inbox.update(row, giveUp ? { owed: 0, open: 0 } : { due_at: at });
-          }
-        } else {
-          const row = this.#core.journal.outbox.get(item.turn, item.pos);
-          if (row !== undefined && !isOpen(row)) {
-            this.#core.journal.outbox.update(
-              row,
-              giveUp ? { owed: 0, due_at: null } : { due_at: at },
-            );
-          }
+          const row = inbox.get(item.seq);
+          if (row?.state === "dead") inbox.update(row, { due_at: this.#retryAt(row.finished_at) });
+          return;
         }
-        if (!giveUp) this.#core.alarm.arm(at);
+        const row = outbox.get(item.turn, item.pos);
+        if (row !== undefined && !isOpen(row))
+          outbox.update(row, { due_at: this.#retryAt(row.finished_at) });
       });
     } catch (failure) {
       this.#core.host.log.error("the journal could not be written", { error: String(failure) });
     }
+  }
+
+  /** The wait is the record's age, so it doubles each time with no counter to keep. */
+  #retryAt(since: number | null): number {
+    const now = this.#core.now();
+    const wait = Math.min(Math.max(now - (since ?? now), MIN_WAIT_MS), MAX_WAIT_MS);
+    const at = now + Math.ceil(wait / 2 + (wait / 2) * this.#core.host.random());
+    this.#core.alarm.arm(at);
+    return at;
   }
 }

@@ -123,6 +123,7 @@ export class Drain {
 
   /** When the alarm is needed for rows that no live loop holds. */
   nextDue(): number | undefined {
+    if (!this.#core.journal.exists()) return undefined;
     const now = this.#core.now();
     let next: number | undefined;
     for (const place of this.#core.journal.outbox.nextDue(SLICE)) {
@@ -145,6 +146,7 @@ export class Drain {
   }
 
   #gate(): number {
+    if (!this.#core.journal.exists()) return 0;
     this.#gateUntil ??= this.#core.journal.outbox.rateLimitedUntil(this.#core.now()) ?? 0;
     return this.#gateUntil;
   }
@@ -180,6 +182,7 @@ export class Drain {
 
   /** The next row to act on, or nothing. No await from here to the flag that the loop stopped. */
   #pick(): Picked | undefined {
+    if (!this.#core.journal.exists()) return undefined;
     const now = this.#core.now();
     const gate = this.#gate();
     this.#resumeAt = undefined;

@@ -196,6 +196,7 @@ export class Intents {
       return this.#fromRecord(draft, outbox.get(same.turn, same.pos) ?? same);
     }
     sends.consume(recorded.slot);
+    if (sends.settledBefore) return this.#fromRecord(draft, recorded);
     if (this.#dropUnsent(recorded)) {
       draft.pos = recorded.pos;
       return undefined;
@@ -292,7 +293,10 @@ export class Intents {
     );
     this.#drain.kick(started);
     const outcome = await waiting;
-    if (outcome.status === "deferred") this.#core.metrics.count("outboxDeferred");
+    if (outcome.status === "deferred") {
+      this.#core.metrics.count("outboxDeferred");
+      this.#core.onTrouble();
+    }
     return { key, outcome };
   }
 
@@ -325,6 +329,9 @@ export class Intents {
     }
     this.#core.metrics.count("outboxJournaled", rows.length);
     intent.sends?.record(head);
+    // Scheduled beyond the watchdog: the sweep has to know, in case the alarm is lost.
+    if (head.due_at !== null && head.due_at > draft.intendedAt + this.#core.watchdogMs)
+      this.#core.onTrouble();
     if (head.state === "suppressed") {
       const reason = draft.vetoed ?? "suppressed";
       return Promise.resolve({

@@ -31,7 +31,11 @@ export class TurnSends {
   /** Whether this turn has any row, from this run or an earlier one. */
   hasRows: boolean;
 
-  constructor(seq: number, id: string, recorded: readonly OutboxRow[]) {
+  /** A replay of a turn that was done: what is recorded is the answer, whatever is said now. */
+  readonly settledBefore: boolean;
+
+  constructor(seq: number, id: string, recorded: readonly OutboxRow[], settledBefore = false) {
+    this.settledBefore = settledBefore;
     this.seq = seq;
     this.id = id;
     this.hasRows = recorded.length > 0;

@@ -80,7 +80,7 @@ export class TestBot {
       this.#platforms.set(channel.connection, platform);
       this.#channels.set(channel.connection, standIn(channel, platform));
     }
-    this.client = new ActorClient(this.runtime, seen);
+    this.client = new ActorClient(this.runtime, seen, () => this.runtime.uuid());
   }
 
   /** Epoch milliseconds of the virtual clock. */

@@ -42,10 +42,13 @@ interface Target {
 export class ActorClient implements Client {
   readonly #actors: Actors;
   readonly #bot: BotRuntime;
+  readonly #uuid: () => string;
 
-  constructor(actors: Actors, bot: BotRuntime) {
+  /** @param uuid names sends that have no key of their own */
+  constructor(actors: Actors, bot: BotRuntime, uuid: () => string = () => crypto.randomUUID()) {
     this.#actors = actors;
     this.#bot = bot;
+    this.#uuid = uuid;
   }
 
   chat(address: Address | string): ChatClient {
@@ -126,7 +129,8 @@ export class ActorClient implements Client {
   ): Promise<SendResult> {
     const sent = await this.#call<WireSend>(target.actor, "send", {
       content: jsonContent(content),
-      options: jsonOptions(options),
+      // Named here, so that a call that a reset cut off can be repeated.
+      options: { ...jsonOptions(options), idempotencyKey: options.idempotencyKey ?? this.#uuid() },
       wait,
       identity: identityOf(target),
     });

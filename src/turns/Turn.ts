@@ -6,7 +6,7 @@
  */
 import { TurnEndedError } from "../channels/errors.ts";
 import type { InboundEvent } from "../channels/events.ts";
-import type { InboxRow, OutboxRow } from "../journal/records.ts";
+import { FLAG, type InboxRow, type OutboxRow } from "../journal/records.ts";
 import type { Core } from "../objects/Core.ts";
 import { TurnSends } from "../outbox/TurnSends.ts";
 import type { Duration } from "../time/duration.ts";
@@ -44,7 +44,7 @@ export class Turn {
     this.row = row;
     this.claim = claim;
     this.event = event;
-    this.sends = new TurnSends(row.seq, row.id, recorded);
+    this.sends = new TurnSends(row.seq, row.id, recorded, (row.flags & FLAG.applied) !== 0);
     this.state = new TurnState(
       (scope, key) => journal.side.readState(scope, key),
       () => this.steps.recorder(),

@@ -117,6 +117,7 @@ export class TurnRunner {
     try {
       const retry = wantsRetry(turn, ending, retryHandlers);
       const written = retry ? this.#retry(turn, ending) : this.#finish(turn, ending);
+      if (ending.end === "failed" || ending.end === "aborted") core.onTrouble();
       if (!written) {
         // Another run owns the event now: nothing of this one may be written.
         core.metrics.count("staleLeases");

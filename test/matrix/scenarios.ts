@@ -362,6 +362,27 @@ const deploys: Scenario = {
   },
 };
 
+const unreported: Scenario = {
+  name: "a Registry that cannot be reached",
+  bot(column) {
+    const bot = botOf(column);
+    bot.otherwise(async (ctx) => {
+      await ctx.reply(`${ctx.text} refused`).catch(() => {});
+    });
+    return bot;
+  },
+  async run(t) {
+    const back = t.now + 20_000;
+    t.runtime.onCall = (kind) => {
+      if (kind === "Registry" && t.now < back) throw new Error("the registry is away");
+    };
+    t.platform().failNext({ type: "refuse", kind: "permission" });
+    await t.user("ann").say("x");
+    await t.advance("5m");
+    await t.idle();
+  },
+};
+
 /** All scenarios. */
 export const SCENARIOS: readonly Scenario[] = [
   talk,
@@ -374,4 +395,5 @@ export const SCENARIOS: readonly Scenario[] = [
   statuses,
   ageing,
   deploys,
+  unreported,
 ];

@@ -79,6 +79,8 @@ export class NodeRuntime implements NodeWorld {
   onProbe: (hit: ProbeHit) => boolean = () => false;
   /** May throw to refuse a commit. Replaced by tests. */
   onCommit: (actor: string, label: string) => void = () => {};
+  /** May throw to refuse a call between actors. Replaced by tests. */
+  onCall: (kind: ActorKind, name: string, method: string) => void = () => {};
   /** How many alarms ran. */
   alarmRuns = 0;
   /** How many calls between actors were made. */
@@ -126,6 +128,7 @@ export class NodeRuntime implements NodeWorld {
   /** Calls an actor, waking it where needed. */
   async call(kind: ActorKind, name: string, method: string, payload: string): Promise<string> {
     this.calls += 1;
+    this.onCall(kind, name, method);
     const actor = this.#actor(kind, name);
     // A call arrives in a later turn of the event loop, as it does over the network.
     await Promise.resolve();
