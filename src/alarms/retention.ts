@@ -50,7 +50,9 @@ export class Retention {
     const { journal } = this.#core;
     const now = this.#core.now();
     const due = this.nextAt();
-    if (due === undefined || due > now) return false;
+    // The process may have died between the purge of the last record and the deletion.
+    if (due === undefined) return journal.exists() && journal.isEmpty();
+    if (due > now) return false;
     const keep = this.retentionMs();
     const events = journal.inbox.range(this.#cursor, SLICE);
     const turns = new Set(journal.outbox.turns(this.#cursor, SLICE));

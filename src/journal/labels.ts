@@ -27,7 +27,6 @@ export const COMMITS = [
   "outbox.markSending",
   "outbox.markSent",
   "outbox.postpone",
-  "outbox.replace",
   "outbox.resplit",
   "outbox.retry",
   "outbox.status",

@@ -63,7 +63,6 @@ describe("the states of a send", () => {
       "sent>failed",
       "sent>suppressed",
       "unknown>pending",
-      "unknown>suppressed",
       "unknown>failed",
       "suppressed>sending",
       "dead>sending",

@@ -78,7 +78,16 @@ export const OUTBOX_TRANSITIONS: readonly Transition<OutboxState>[] = [
     to: "sending",
     when: "a lookup proves it was not sent, or an operator resends",
   },
-  { from: "unknown", to: "dead", when: "discarded by an operator" },
+  {
+    from: "unknown",
+    to: "suppressed",
+    when: "proven not sent, and its turn says something else by now",
+  },
+  {
+    from: "unknown",
+    to: "dead",
+    when: "discarded by an operator, or a status says that delivery failed",
+  },
   { from: "sent", to: "dead", when: "a late status says that delivery failed" },
   { from: "dead", to: "pending", when: "retried by an operator" },
 ];
@@ -201,6 +210,8 @@ export interface OutboxRow {
 export interface OutboxExtra {
   /** Why it was suppressed. */
   reason?: string;
+  /** Render again before the next attempt: an operator retries what other code refused. */
+  rerender?: true;
   /** Rendered as plain text after the platform refused the formatting. */
   plain?: true;
   /** An operator accepted a possible duplicate: skip the lookup and send. */

@@ -44,6 +44,15 @@ export class ChatLog {
     return [...events, ...sends].sort((a, b) => compare(a.cursor, b.cursor)).slice(-count);
   }
 
+  #keyOf(row: OutboxRow): string {
+    const { inbox, outbox } = this.#core.journal;
+    const head = row.part === 0 ? row : (outbox.partsOf(row)[0] ?? row);
+    return keyOf(
+      { ...head, part: row.part },
+      head.key === null ? inbox.get(row.turn)?.id : undefined,
+    );
+  }
+
   #sendEntry(row: OutboxRow): LogEntry {
     const text =
       row.content === null ? undefined : (JSON.parse(row.content) as { text?: string }).text;
@@ -51,7 +60,7 @@ export class ChatLog {
       cursor: `${row.turn}.${row.pos}`,
       at: row.created_at,
       type: "send",
-      id: keyOf(row, row.key === null ? this.#core.journal.inbox.get(row.turn)?.id : undefined),
+      id: this.#keyOf(row),
       state: row.state,
       ...(text === undefined ? {} : { text }),
     };

@@ -6,7 +6,7 @@
  */
 import type { InboundItem } from "../channels/channel.ts";
 import type { ChatInfo, DeliveryStatus } from "../channels/events.ts";
-import { MAX_VALUE_LENGTH } from "../journal/limits.ts";
+import { tooLarge } from "../journal/limits.ts";
 import { FLAG, type InboxRow, type OutboxRow, OWES } from "../journal/records.ts";
 import { TurnSends } from "../outbox/TurnSends.ts";
 import { planClaim } from "../turns/poison.ts";
@@ -18,6 +18,8 @@ import type { Outbox } from "./Outbox.ts";
 const SLICE = 32;
 /** Characters of a bad item that are kept. */
 const SAMPLE_LENGTH = 2_000;
+/** The kind of a record that is no event: part of a body that could not be understood. */
+const BAD_KIND = "bad";
 /** How long the loop rests when the journal failed, in ms. */
 const PAUSE_MS = 1_000;
 
@@ -90,13 +92,15 @@ export class Inbox {
     const { journal, alarm, metrics, settings } = this.#core;
     const now = this.#core.now();
     const { connection, channel, chat } = request;
-    journal.identify({
-      name: this.#core.name,
-      connection,
-      channel,
-      chat: chat.id,
-      ...(chat.thread === undefined ? {} : { thread: chat.thread }),
-    });
+    // Where a chat has moved to is known from its sends; its old name must not undo that.
+    if (journal.identity() === undefined)
+      journal.identify({
+        name: this.#core.name,
+        connection,
+        channel,
+        chat: chat.id,
+        ...(chat.thread === undefined ? {} : { thread: chat.thread }),
+      });
     const receipt: Receipt = { answer: { ok: true, results: [] }, statuses: [], dead: [] };
     const results: Admitted[] = [];
     const events = request.items.filter((item) => item.type === "event").length;
@@ -125,7 +129,7 @@ export class Inbox {
         continue;
       }
       const payload = JSON.stringify(event);
-      if (payload.length > MAX_VALUE_LENGTH) {
+      if (tooLarge(payload)) {
         const sample = payload.slice(0, SAMPLE_LENGTH);
         results.push(
           this.#admitBad(
@@ -171,7 +175,7 @@ export class Inbox {
       seq,
       id: item.id,
       semantic: null,
-      kind: "bad",
+      kind: BAD_KIND,
       payload: JSON.stringify({ truncated: item.sample.slice(0, SAMPLE_LENGTH) }),
       receivedAt: now,
       claim: null,
@@ -181,7 +185,7 @@ export class Inbox {
     if (!fresh) return "duplicate";
     this.#core.metrics.count("inboundDead");
     receipt.dead.push(seq);
-    if (owed !== 0) this.#core.alarm.arm(now + this.#core.watchdogMs);
+    this.#core.alarm.arm(now + this.#core.watchdogMs);
     this.#onTrouble();
     return "dead";
   }
@@ -310,12 +314,15 @@ export class Inbox {
   /** Runs an event again, for an operator. Returns whether it could. */
   replay(row: InboxRow): boolean {
     if (row.state === "pending" || row.state === "processing") return false;
+    // What never was a readable event cannot be run.
+    if (row.kind === BAD_KIND) return false;
     const applied = row.state === "done" && row.error === null;
     this.#core.journal.commit("inbox.replay", () => {
       this.#core.journal.inbox.move(row, "pending", {
-        runs: Math.max(1, row.runs),
+        // One run is remembered, so that the next looks for what was recorded.
+        runs: 1,
         stalled: 0,
-        progress: 0,
+        progress: -1,
         // Counted anew: an old event must not die of its age at the first crash.
         received_at: this.#core.now(),
         error: null,
@@ -334,6 +341,7 @@ export class Inbox {
   /** Gives an event up, for an operator. Returns whether it could. */
   discard(row: InboxRow): boolean {
     if (row.state === "processing" || row.state === "done") return false;
+    const sends = new TurnSends(row.seq, row.id, this.#core.journal.outbox.ofTurn(row.seq));
     this.#core.journal.commit("inbox.discard", () => {
       const patch = {
         error: "discarded by an operator",
@@ -344,7 +352,9 @@ export class Inbox {
       };
       if (row.state === "dead") this.#core.journal.inbox.update(row, patch);
       else this.#core.journal.inbox.move(row, "dead", patch);
+      this.#outbox.closeTurn(sends, "dead");
     });
+    this.#outbox.kick();
     this.kick();
     return true;
   }

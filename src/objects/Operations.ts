@@ -19,6 +19,7 @@ import { encodeKey, explicitSlot, keyOf, parseKey } from "../outbox/keys.ts";
 import { errorOf, receiptOf } from "../outbox/results.ts";
 import type { InboxRecord, Listing, ListRow, OutboxRecord } from "../turns/Client.ts";
 import type { EnqueueOptions } from "../turns/sends.ts";
+import { refuseTooLarge } from "../turns/tooLarge.ts";
 import type { ChatLog } from "./ChatLog.ts";
 import type { Core } from "./Core.ts";
 import type { Inbox } from "./Inbox.ts";
@@ -181,12 +182,10 @@ export class Operations implements ChatMethods {
   }
 
   getOutbox({ key }: { key: string }): OutboxRecord | null {
-    const head = this.#headOf(key);
-    const { part } = parseKey(key);
-    const row = head && this.#core.journal.outbox.partsOf(head).find((one) => one.part === part);
+    const row = this.#partOf(key);
     if (row === undefined) return null;
     const reason = readExtra(row).reason;
-    const rows = part === 0 ? this.#core.journal.outbox.partsOf(row) : [row];
+    const rows = row.part === 0 ? this.#core.journal.outbox.partsOf(row) : [row];
     return {
       ...this.#outboxRow(row),
       attempts: row.attempts,
@@ -205,9 +204,7 @@ export class Operations implements ChatMethods {
   }
 
   discardSend({ key }: { key: string }): boolean {
-    const head = this.#headOf(key);
-    const { part } = parseKey(key);
-    const row = head && this.#core.journal.outbox.partsOf(head).find((one) => one.part === part);
+    const row = this.#partOf(key);
     return row !== undefined && this.#outbox.discard(row);
   }
 
@@ -224,6 +221,7 @@ export class Operations implements ChatMethods {
   }
 
   writeState({ key, value }: { key: string; value?: string }): null {
+    if (value !== undefined) refuseTooLarge(`state "${key}"`, value);
     this.#core.journal.commit("state.write", () => {
       this.#core.journal.side.writeState([{ scope: "", key, value }]);
     });
@@ -234,20 +232,36 @@ export class Operations implements ChatMethods {
     return this.#core.metrics.total();
   }
 
-  /** The first part that a key names: an explicit or random key, or `<inbox id>:<slot>`. */
-  #headOf(key: string): OutboxRow | undefined {
+  /** The part that a key names: an explicit or random key, or `<inbox id>:<slot>`, each with `#part`. */
+  #named(key: string): { head: OutboxRow; part: number } | undefined {
     const { journal } = this.#core;
     if (!journal.exists()) return undefined;
-    const { head, inboxId, slot } = parseKey(key);
-    const own = journal.outbox.byKey(head) ?? journal.outbox.byKey(encodeKey(key));
-    if (own !== undefined) return own;
+    // As the bot gave it, first: a key of its own may look like another's part.
+    const given = journal.outbox.byKey(encodeKey(key)) ?? journal.outbox.byKey(key);
+    if (given !== undefined) return { head: given, part: 0 };
+    const { head, part, inboxId, slot } = parseKey(key);
+    const own = journal.outbox.byKey(head) ?? journal.outbox.byKey(encodeKey(head));
+    if (own !== undefined) return { head: own, part };
     const event = inboxId === undefined ? undefined : journal.inbox.byId(inboxId);
-    if (event === undefined) return undefined;
-    return journal.outbox
-      .ofTurn(event.seq)
-      .find(
-        (row) => row.part === 0 && (row.slot === slot || row.slot === explicitSlot(slot ?? "")),
-      );
+    const found =
+      event &&
+      journal.outbox
+        .ofTurn(event.seq)
+        .find(
+          (row) => row.part === 0 && (row.slot === slot || row.slot === explicitSlot(slot ?? "")),
+        );
+    return found && { head: found, part };
+  }
+
+  #headOf(key: string): OutboxRow | undefined {
+    return this.#named(key)?.head;
+  }
+
+  #partOf(key: string): OutboxRow | undefined {
+    const named = this.#named(key);
+    return (
+      named && this.#core.journal.outbox.partsOf(named.head).find((one) => one.part === named.part)
+    );
   }
 
   /** The key of a row, as people see it. */

@@ -5,7 +5,14 @@
  * @module
  */
 import type { DeliveryStatus, InboundEvent } from "../channels/events.ts";
-import { isOpen, type OutboxRow, OWES, readExtra, writeExtra } from "../journal/records.ts";
+import {
+  isOpen,
+  type OutboxExtra,
+  type OutboxRow,
+  OWES,
+  readExtra,
+  writeExtra,
+} from "../journal/records.ts";
 import { Announcer } from "../outbox/Announcer.ts";
 import { Deliveries, intentOf, outcomeOf } from "../outbox/Deliveries.ts";
 import { Drain } from "../outbox/Drain.ts";
@@ -85,9 +92,12 @@ export class Outbox {
     const { journal, alarm, settings } = this.#core;
     const now = this.#core.now();
     let blocked: string | undefined;
+    const begun = new Set<string>();
     for (const row of journal.outbox.ofTurn(sends.seq)) {
+      if (row.state !== "pending" || row.attempts > 0) begun.add(row.slot);
       if (!isOpen(row)) continue;
-      const unstarted = row.state === "pending" && row.attempts === 0;
+      // A message of which a part is out is said to its end.
+      const unstarted = row.state === "pending" && row.attempts === 0 && !begun.has(row.slot);
       const scheduled = row.due_at !== null;
       const notRepeated =
         end === "settled" && !sends.isConsumed(row.slot) && row.first_maybe_at === null;
@@ -136,8 +146,7 @@ export class Outbox {
   applyStatus(status: DeliveryStatus): OutboxRow | undefined {
     const row = this.#find(status.marker, status.platformId);
     if (row === undefined) {
-      this.#early.push(status);
-      if (this.#early.length > MAX_EARLY_STATUSES) this.#early.shift();
+      this.#keepEarly(status);
       return undefined;
     }
     this.#apply(row, status);
@@ -169,7 +178,15 @@ export class Outbox {
     journal.commit("outbox.retry", () => {
       for (const row of rows) {
         if (row.state === "sending") continue;
-        const { held: _held, lookups: _lookups, ...extra } = readExtra(row);
+        const {
+          held: _held,
+          lookups: _lookups,
+          at: _at,
+          reason: _reason,
+          delivery,
+          ...rest
+        } = readExtra(row);
+        const extra: OutboxExtra = rest;
         const fresh: Partial<OutboxRow> = {
           attempts: 0,
           finished_at: null,
@@ -177,6 +194,7 @@ export class Outbox {
           due_at: row === first ? now : null,
           created_at: now,
         };
+        if (delivery !== undefined && delivery !== "failed") extra.delivery = delivery;
         if (row.state === "unknown") {
           // The operator accepts a possible duplicate; a keyed marker past its window is of no use.
           const spent = row.first_maybe_at !== null && this.#windowOver(row);
@@ -195,7 +213,11 @@ export class Outbox {
             error: null,
             error_kind: null,
             receipt: null,
-            extra: writeExtra(extra),
+            maybes: 0,
+            first_maybe_at: null,
+            // The platform has done the old marker, or refused it: a new one makes it a new message.
+            generation: row.generation + 1,
+            extra: writeExtra({ ...extra, rerender: true }),
           });
         } else {
           journal.outbox.update(row, fresh);
@@ -272,44 +294,67 @@ export class Outbox {
   #apply(row: OutboxRow, status: DeliveryStatus): void {
     const { outbox } = this.#core.journal;
     const extra = readExtra(row);
-    const rank = ["sent", "delivered", "read"];
     if (status.status === "failed") {
-      if (row.state !== "sent") return;
-      outbox.move(row, "dead", {
-        error_kind: status.error?.kind ?? "unknown",
-        error: status.error?.message ?? "the platform could not deliver it",
-        extra: writeExtra({ ...extra, delivery: "failed" }),
-        owed: row.owed | (this.#core.bot.hasListener("durability:dead") ? OWES.dead : 0),
-        due_at: this.#core.now() + this.#core.settings.outbox.leaseMs,
-      });
-      this.#core.metrics.count("outboxDead");
+      this.#applyFailure(row, status);
       return;
     }
+    const rank = ["sent", "delivered", "read"];
     const delivery = status.status === "sent" ? undefined : status.status;
     if (row.state === "sent") {
-      if (
-        delivery === undefined ||
-        rank.indexOf(delivery) <= rank.indexOf(extra.delivery ?? "sent")
-      )
-        return;
+      const known = rank.indexOf(extra.delivery ?? "sent");
+      if (delivery === undefined || rank.indexOf(delivery) <= known) return;
       outbox.update(row, { extra: writeExtra({ ...extra, delivery }) });
       return;
     }
-    if (row.state === "sending" || row.state === "unknown" || row.state === "failed") {
-      // Proof of an attempt whose answer was lost, or is still on its way.
-      outbox.move(row, "sent", {
-        receipt: JSON.stringify({
-          id: status.platformId ?? row.marker ?? "",
-          kind: "other",
-          at: status.at,
-        }),
-        extra: writeExtra({ ...extra, ...(delivery === undefined ? {} : { delivery }) }),
-        finished_at: this.#core.now(),
-        claim: null,
-        due_at: row.owed === 0 ? null : this.#core.now() + this.#core.settings.outbox.leaseMs,
-      });
-      this.#follow(row);
+    if (row.state !== "sending" && row.state !== "unknown" && row.state !== "failed") return;
+    // Proof of an attempt whose answer was lost, or is still on its way.
+    const owed = row.owed | (this.#core.bot.hasAfterSend ? OWES.afterSend : 0);
+    outbox.move(row, "sent", {
+      receipt: JSON.stringify({
+        id: status.platformId ?? row.marker ?? "",
+        kind: "other",
+        at: status.at,
+      }),
+      extra: writeExtra({ ...extra, ...(delivery === undefined ? {} : { delivery }) }),
+      error: null,
+      error_kind: null,
+      finished_at: this.#core.now(),
+      claim: null,
+      ...this.#owing(owed),
+    });
+    this.#follow(row);
+  }
+
+  /** The platform could not deliver what it had accepted. */
+  #applyFailure(row: OutboxRow, status: DeliveryStatus): void {
+    if (row.state === "sending" || row.state === "failed") {
+      // The answer that says what was accepted is still on its way.
+      this.#keepEarly(status);
+      return;
     }
+    if (row.state !== "sent" && row.state !== "unknown") return;
+    const told = this.#core.bot.hasListener("durability:dead") ? OWES.dead : 0;
+    this.#core.journal.outbox.move(row, "dead", {
+      error_kind: status.error?.kind ?? "unknown",
+      error: status.error?.message ?? "the platform could not deliver it",
+      extra: writeExtra({ ...readExtra(row), delivery: "failed" }),
+      ...this.#owing(row.owed | told),
+    });
+    this.#core.metrics.count("outboxDead");
+    this.#follow(row);
+  }
+
+  /** What a finished row owes to listeners, with the wake-up for it. Call inside a commit. */
+  #owing(owed: number): { owed: number; due_at: number | null } {
+    if (owed === 0) return { owed, due_at: null };
+    const due_at = this.#core.now() + this.#core.settings.outbox.leaseMs;
+    this.#core.alarm.arm(due_at);
+    return { owed, due_at };
+  }
+
+  #keepEarly(status: DeliveryStatus): void {
+    this.#early.push(status);
+    if (this.#early.length > MAX_EARLY_STATUSES) this.#early.shift();
   }
 
   /** A row changed: tell who waits, announce what is owed, apply what came early. */
@@ -331,7 +376,9 @@ export class Outbox {
   #applyEarly(row: OutboxRow): void {
     const id = row.receipt === null ? undefined : (JSON.parse(row.receipt) as { id: string }).id;
     const mine = this.#early.filter(
-      (status) => status.platformId === id || status.marker === row.marker,
+      (status) =>
+        (status.platformId !== undefined && status.platformId === id) ||
+        (status.marker !== undefined && status.marker === row.marker),
     );
     if (mine.length === 0) return;
     this.#core.journal.commit("outbox.status", () => {

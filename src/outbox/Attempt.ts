@@ -13,7 +13,7 @@ import type {
   SendResult,
 } from "../channels/channel.ts";
 import type { JsonObject } from "../channels/content.ts";
-import { HoldfastError } from "../channels/errors.ts";
+import { type ErrorKind, HoldfastError } from "../channels/errors.ts";
 import type { Address } from "../channels/events.ts";
 import type { StepLabel } from "../journal/labels.ts";
 import {
@@ -27,6 +27,7 @@ import {
   writeExtra,
 } from "../journal/records.ts";
 import type { Core } from "../objects/Core.ts";
+import { redact } from "../safety/redact.ts";
 import { sleep, TIMED_OUT, withDeadline } from "../time/Clock.ts";
 import { follow } from "./follow.ts";
 import { markerOf } from "./keys.ts";
@@ -72,7 +73,12 @@ export class Attempt {
   async deliver(row: OutboxRow): Promise<void> {
     const broken = unreadable(row);
     if (broken !== undefined) {
-      this.#quarantine(row, broken);
+      this.#giveUp(row, "invalid_payload", `unreadable record: its ${broken} is not JSON`);
+      return;
+    }
+    const { connection } = this.#core.identity();
+    if (this.#core.bot.channel(connection) === undefined) {
+      this.#giveUp(row, "auth", `the bot no longer has the connection "${connection}"`);
       return;
     }
     if (row.state === "sending") {
@@ -176,6 +182,7 @@ export class Attempt {
       if (verdict !== undefined) {
         return this.#stop(row, verdict, found.result === "sent" ? found.receipt : undefined);
       }
+      if (context.extra.superseded === true) return this.#drop(row);
       // Proven about this marker, so the evidence is cleared, and its window begins again.
       patch.first_maybe_at = null;
       patch.maybes = 0;
@@ -187,7 +194,8 @@ export class Attempt {
     if (!this.#unchanged(row, before)) return undefined;
     let request = JSON.parse(row.request) as JsonObject;
     // A row of an earlier life may have been recorded by other code, under another limit.
-    if (row.state === "pending" && row.attempts === 0 && row.created_at < this.#core.startedAt) {
+    const otherCode = row.created_at < this.#core.startedAt || context.extra.rerender === true;
+    if (row.state === "pending" && row.attempts === 0 && otherCode) {
       const again = resplit(this.#core, row);
       if (again === "replaced") return undefined;
       request = again ?? request;
@@ -195,7 +203,13 @@ export class Attempt {
     const prepared = await this.#prepareRequest(row, request);
     if (!this.#unchanged(row, before)) return undefined;
     if (!prepared.ok) return this.#stop(row, afterAttempt(this.#context(row), now, prepared));
-    const { probe: _probe, resend: _resend, lookups: _lookups, ...extra } = readExtra(row);
+    const {
+      probe: _probe,
+      resend: _resend,
+      lookups: _lookups,
+      rerender: _rerender,
+      ...extra
+    } = readExtra(row);
     return { request: prepared.request, extra, patch };
   }
 
@@ -290,16 +304,16 @@ export class Attempt {
     }
   }
 
-  /** A row that cannot be read ends alone; its chat goes on. */
-  #quarantine(row: OutboxRow, column: string): void {
+  /** A row that nothing can send ends alone; its chat goes on. */
+  #giveUp(row: OutboxRow, kind: ErrorKind, error: string): void {
     const owed = this.#listenedTo() & OWES.dead;
     const now = this.#core.now();
     this.#core.journal.commit("outbox.markFailed", () => {
       this.#core.journal.outbox.move(row, "dead", {
-        error_kind: "invalid_payload",
-        error: `unreadable record: its ${column} is not JSON`,
-        extra: null,
-        address: null,
+        error_kind: kind,
+        error,
+        // Its columns may be what is broken.
+        ...(kind === "invalid_payload" ? { extra: null, address: null } : {}),
         finished_at: now,
         owed,
         due_at: owed === 0 ? null : now + this.#core.settings.outbox.leaseMs,
@@ -307,11 +321,7 @@ export class Attempt {
       follow(this.#core, row, (next) => this.#hooks.isHeld(next));
     });
     this.#core.metrics.count("outboxDead");
-    this.#core.host.log.error("an outbox record cannot be read", {
-      turn: row.turn,
-      pos: row.pos,
-      column,
-    });
+    this.#core.host.log.error("a send is given up", { turn: row.turn, pos: row.pos, kind, error });
     this.#hooks.done(row);
   }
 
@@ -337,9 +347,28 @@ export class Attempt {
     return undefined;
   }
 
+  /** Proven unsent, and its turn says something else by now. */
+  #drop(row: OutboxRow): undefined {
+    this.#core.journal.commit("outbox.markFailed", () => {
+      const owed = row.owed;
+      this.#core.journal.outbox.move(row, "suppressed", {
+        extra: writeExtra({ ...readExtra(row), reason: "diverged" }),
+        finished_at: this.#core.now(),
+        due_at: owed === 0 ? null : this.#core.now() + this.#core.settings.outbox.leaseMs,
+      });
+      follow(this.#core, row, (next) => this.#hooks.isHeld(next));
+    });
+    this.#hooks.done(row);
+    return undefined;
+  }
+
   /** The channel does not answer: later, and no attempt is spent. */
   #postpone(row: OutboxRow): void {
-    const dueAt = this.#core.now() + this.#core.settings.outbox.backoff.baseMs;
+    const { baseMs, capMs } = this.#core.settings.outbox.backoff;
+    const now = this.#core.now();
+    // A quarter of the time it has waited: seldom enough for an outage of hours, with no counter to keep.
+    const waited = now - (row.first_maybe_at ?? now);
+    const dueAt = now + Math.ceil(Math.min(Math.max(baseMs, waited / 4), capMs));
     this.#core.journal.commit("outbox.postpone", () => {
       this.#core.journal.outbox.update(row, { due_at: dueAt });
       if (!this.#hooks.isInline(row)) this.#core.alarm.arm(dueAt);
@@ -357,11 +386,15 @@ export class Attempt {
       const patch = this.#patchOf(row, { ...verdict, to }, result);
       // Refused and no longer wanted are two moves, in one commit.
       const through = to === "suppressed" ? "failed" : to;
-      if (!journal.outbox.moveIfClaimed(row, claim, through, patch)) return false;
+      if (!journal.outbox.moveIfClaimed(row, claim, through, patch)) {
+        this.#complete(row, result);
+        return false;
+      }
       if (through !== to) journal.outbox.move(row, to);
       if (result?.ok && this.#core.channel().capabilities.statuses) {
         journal.side.keepReceipt(result.receipt.id, row.turn, row.pos);
       }
+      if (typeof patch.address === "string") this.#moved(JSON.parse(patch.address) as Address);
       follow(this.#core, row, (next) => this.#hooks.isHeld(next));
       return true;
     });
@@ -372,6 +405,26 @@ export class Attempt {
       return;
     }
     this.#after(row, verdict);
+  }
+
+  /** The platform has renamed the chat: what is said from now on goes there at once. */
+  #moved(to: Address): void {
+    const { v: _version, thread: _thread, ...identity } = this.#core.identity();
+    const thread = to.thread;
+    this.#core.journal.identify({
+      ...identity,
+      chat: to.chat,
+      ...(thread === undefined ? {} : { thread }),
+    });
+  }
+
+  /** A status was faster than the answer, and may not have named the message: the answer does. */
+  #complete(row: OutboxRow, result: SendResult | undefined): void {
+    if (!result?.ok || row.state !== "sent" || row.receipt === null) return;
+    const stored = JSON.parse(row.receipt) as { id: string; at?: number };
+    if (stored.id !== row.marker) return;
+    const at = stored.at ?? this.#core.now();
+    this.#core.journal.outbox.update(row, { receipt: JSON.stringify({ ...result.receipt, at }) });
   }
 
   #after(row: OutboxRow, verdict: Verdict): void {
@@ -413,8 +466,12 @@ export class Attempt {
     const patch: Partial<OutboxRow> = { ...verdict.patch, claim: null };
     let owed = verdict.owes & this.#listenedTo();
     if (verdict.to === "suppressed") extra.reason = "diverged";
-    if (verdict.to === "unknown" && extra.superseded === true) extra.held = true;
+    if (verdict.to === "unknown" && extra.superseded === true) {
+      extra.held = true;
+      if (extra.action === "resent") extra.action = "held";
+    }
     if (verdict.to === "sent") {
+      if (row.error !== null) Object.assign(patch, { error: null, error_kind: null });
       if (result?.ok) patch.receipt = JSON.stringify({ ...result.receipt, at: now });
       if (this.#core.bot.hasAfterSend) owed |= OWES.afterSend;
     }
@@ -543,7 +600,8 @@ export async function callChannel(
     }
     return answer;
   } catch (error) {
-    return { ok: false, kind: "unknown", evidence: "maybe_sent", message: messageOf(error) };
+    const message = redact(messageOf(error), core.host.env);
+    return { ok: false, kind: "unknown", evidence: "maybe_sent", message };
   } finally {
     abort.abort();
   }

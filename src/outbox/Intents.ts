@@ -8,6 +8,7 @@
 import type { Content } from "../channels/content.ts";
 import { PayloadTooLargeError, SendDeferredError, TurnEndedError } from "../channels/errors.ts";
 import type { Address } from "../channels/events.ts";
+import { MAX_VALUE_LENGTH } from "../journal/limits.ts";
 import {
   isOpen,
   type OutboxExtra,
@@ -16,7 +17,9 @@ import {
   writeExtra,
 } from "../journal/records.ts";
 import type { Core } from "../objects/Core.ts";
+import { errorText } from "../safety/redact.ts";
 import { parseDuration } from "../time/duration.ts";
+import { checkOptions } from "../turns/checkOptions.ts";
 import type { EnqueueOptions } from "../turns/sends.ts";
 import { callChannel } from "./Attempt.ts";
 import { byteLength, encode, type NormalContent, normalise } from "./content.ts";
@@ -55,8 +58,12 @@ interface Draft {
   content: NormalContent;
   address: Address;
   intendedAt: number;
+  /** The number of its turn, or its own. */
+  turn?: number;
   /** The place of a recorded send that this one replaces. */
   pos?: number;
+  /** Rows of a recorded send that this one replaces. */
+  replaces?: OutboxRow[];
   vetoed?: string;
 }
 
@@ -64,13 +71,17 @@ function timeOf(value: number | Date | undefined): number | undefined {
   return value === undefined ? undefined : Math.ceil(Number(value));
 }
 
+/** The content of a row, unless it and the request together are more than a row may hold. */
+function keptContent(content: NormalContent, request: unknown): string | null {
+  const text = JSON.stringify(content);
+  return byteLength(text) + byteLength(JSON.stringify(request)) > MAX_VALUE_LENGTH ? null : text;
+}
+
 /** Intents of one actor. */
 export class Intents {
   readonly #core: Core;
   readonly #drain: Drain;
   readonly #deliveries: Deliveries;
-  /** Keeps the order of sends while `before` hooks run. */
-  #hooks: Promise<unknown> = Promise.resolve();
 
   constructor(core: Core, drain: Drain, deliveries: Deliveries) {
     this.#core = core;
@@ -93,44 +104,60 @@ export class Intents {
     const deciding = this.#decide(intent);
     if (sends === undefined) return deciding;
     // The turn waits for sends that its handler did not; their failure is the handler's to see.
-    const tracked = deciding.catch(() => undefined).finally(() => sends.open.delete(tracked));
+    const tracked = deciding
+      .catch((error: unknown) => this.#failed(error))
+      .finally(() => sends.open.delete(tracked));
     sends.open.add(tracked);
     return deciding;
   }
 
+  /** A send that nobody awaits would otherwise fail without a word. */
+  #failed(error: unknown): void {
+    this.#core.host.log.error("a send failed before it was recorded", {
+      error: errorText(error, this.#core.host.env),
+    });
+  }
+
   async #decide(intent: Intent): Promise<Decided> {
     const content = normalise(intent.content);
+    const options = checkOptions(intent.options);
     const address = this.#core.address();
     const slot = this.#slotOf(intent);
     const key = this.#keyOf(intent);
+    const encodable = encode(content) !== undefined;
     const draft: Draft = {
-      intent,
+      intent: { ...intent, options },
       slot,
       key,
       publicKey: keyOf({ key, slot, part: 0 }, intent.sends?.id),
-      fingerprint: fingerprintOf(address, content),
+      fingerprint: encodable ? fingerprintOf(address, content) : "",
       content,
       address,
       intendedAt: this.#core.now(),
     };
-    if (intent.options.durability === "disabled") return this.#direct(draft);
-    const encoded = encode(content);
-    if (encoded === undefined || byteLength(encoded) > this.#core.settings.outbox.maxPayloadBytes) {
-      return this.#bypass(
-        draft,
-        encoded === undefined ? "not encodable" : "larger than outbox.maxPayloadBytes",
-      );
-    }
-    const known = this.#known(draft);
+    const recorded = options.durability !== "disabled";
+    const known = recorded && encodable ? this.#known(draft) : undefined;
     if (known !== undefined) return known;
     if (this.#core.bot.hasBeforeSend) {
-      const mine = this.#hooks.then(() => this.#runHooks(draft));
-      this.#hooks = mine.catch(() => undefined);
-      await mine;
-      if (intent.sends?.closed)
+      await this.#runHooks(draft);
+      if (intent.sends?.closed) {
         throw new TurnEndedError("the turn ended while a `before` hook ran");
+      }
+      // Another call with the same key may have been recorded while the hooks ran.
+      const meanwhile = recorded && encodable ? this.#known(draft) : undefined;
+      if (meanwhile !== undefined) return meanwhile;
     }
-    return this.#record(draft);
+    if (!recorded) return this.#direct(draft);
+    const why = this.#bypassReason(draft.content);
+    return why === undefined ? this.#record(draft) : this.#bypass(draft, why);
+  }
+
+  /** Why content cannot have a record. */
+  #bypassReason(content: NormalContent): string | undefined {
+    const encoded = encode(content);
+    if (encoded === undefined) return "not encodable";
+    const large = byteLength(encoded) > this.#core.settings.outbox.maxPayloadBytes;
+    return large ? "larger than outbox.maxPayloadBytes" : undefined;
   }
 
   #slotOf(intent: Intent): string {
@@ -147,7 +174,15 @@ export class Intents {
     return intent.sends === undefined ? this.#core.host.uuid() : null;
   }
 
+  /** Runs the hooks, one send of a turn after another, so that its order holds. */
   async #runHooks(draft: Draft): Promise<void> {
+    const { sends } = draft.intent;
+    const mine = (sends?.hooks ?? Promise.resolve()).then(() => this.#askHooks(draft));
+    if (sends !== undefined) sends.hooks = mine.catch(() => undefined);
+    await mine;
+  }
+
+  async #askHooks(draft: Draft): Promise<void> {
     let changed: Content = draft.intent.content;
     await this.#core.bot.beforeSend({
       key: draft.publicKey,
@@ -163,7 +198,7 @@ export class Intents {
         draft.vetoed = reason ?? "cancelled by a hook";
       },
     });
-    draft.content = normalise(changed);
+    if (changed !== draft.intent.content) draft.content = normalise(changed);
   }
 
   /** The answer from the record, where there is one. */
@@ -172,10 +207,21 @@ export class Intents {
     const { sends } = draft.intent;
     if (draft.intent.options.idempotencyKey !== undefined && draft.key !== null) {
       const head = outbox.byKey(draft.key);
-      if (head === undefined) return undefined;
-      if (draft.intent.options.onConflict === "replace" && this.#dropUnsent(head)) return undefined;
+      if (head === undefined) {
+        // Held back for the settle: there is a send under this key, though no row yet.
+        return sends?.recorded(draft.slot) === undefined
+          ? undefined
+          : Promise.resolve({ key: draft.publicKey, outcome: { status: "deferred", rows: [] } });
+      }
+      if (draft.intent.options.onConflict === "replace" && this.#replaceable(draft, head, true))
+        return undefined;
       sends?.consume(head.slot);
       return this.#fromRecord(draft, head);
+    }
+    if (sends?.isConsumed(draft.slot)) {
+      // Another call of this run has taken what was recorded here: this one gets a row of its own.
+      draft.slot = `${draft.slot}~${draft.fingerprint}`;
+      draft.publicKey = keyOf({ key: null, slot: draft.slot, part: 0 }, sends.id);
     }
     const head = sends?.recorded(draft.slot);
     if (sends === undefined || head === undefined) return undefined;
@@ -197,7 +243,7 @@ export class Intents {
     }
     sends.consume(recorded.slot);
     if (sends.settledBefore) return this.#fromRecord(draft, recorded);
-    if (this.#dropUnsent(recorded)) {
+    if (this.#replaceable(draft, recorded)) {
       draft.pos = recorded.pos;
       return undefined;
     }
@@ -213,7 +259,7 @@ export class Intents {
       sends.consume(second.slot);
       const now = outbox.get(second.turn, second.pos) ?? second;
       if (now.slot === slot) return this.#fromRecord(draft, now);
-      if (!this.#dropUnsent(now)) {
+      if (!this.#replaceable(draft, now)) {
         return Promise.resolve({
           key: draft.publicKey,
           outcome: { status: "suppressed", rows: [] },
@@ -226,17 +272,17 @@ export class Intents {
     return undefined;
   }
 
-  /** Removes an intent that is proven unsent, so that another takes its place. */
-  #dropUnsent(head: OutboxRow): boolean {
-    const { outbox } = this.#core.journal;
-    const rows = outbox.partsOf(head);
-    const unsent = rows.every(
-      (row) => (row.state === "pending" || row.state === "failed") && row.first_maybe_at === null,
-    );
-    if (!unsent || rows.some((row) => this.#drain.isInFlight(row))) return false;
-    this.#core.journal.commit("outbox.replace", () => {
-      for (const row of rows) outbox.deleteRow(row.turn, row.pos);
-    });
+  /**
+   * Whether an intent is proven unsent, so that another takes its place: then its rows go in the commit
+   * that records the new one.
+   */
+  #replaceable(draft: Draft, head: OutboxRow, orCancelled = false): boolean {
+    const rows = this.#core.journal.outbox.partsOf(head);
+    const free = (row: OutboxRow): boolean =>
+      (orCancelled && row.state === "suppressed" && readExtra(row).reason === "cancelled") ||
+      ((row.state === "pending" || row.state === "failed") && row.first_maybe_at === null);
+    if (!rows.every(free) || rows.some((row) => this.#drain.isInFlight(row))) return false;
+    draft.replaces = rows;
     return true;
   }
 
@@ -248,11 +294,21 @@ export class Intents {
     this.#core.journal.commit("outbox.supersede", () => {
       for (const row of rows) {
         const extra: OutboxExtra = { ...readExtra(row), superseded: true };
-        if (row.state === "pending" && !this.#drain.isInFlight(row)) {
+        const now = this.#core.now();
+        const unsent =
+          row.state === "pending" || (row.state === "failed" && row.first_maybe_at === null);
+        if (unsent && !this.#drain.isInFlight(row)) {
           outbox.move(row, "suppressed", {
             extra: writeExtra({ ...extra, reason: "diverged" }),
             due_at: null,
-            finished_at: this.#core.now(),
+            finished_at: now,
+          });
+        } else if (row.state === "failed") {
+          // It may have been sent, and nobody wants it repeated.
+          outbox.move(row, "unknown", {
+            extra: writeExtra({ ...extra, held: true, action: "held" }),
+            due_at: row.owed === 0 ? null : now,
+            finished_at: now,
           });
         } else {
           outbox.update(row, { extra: writeExtra(extra) });
@@ -303,23 +359,25 @@ export class Intents {
   /** Records the intent, and sends its first part at once where nothing is ahead of it. */
   #record(draft: Draft): Promise<Decided> {
     const { intent } = draft;
-    const rendered = renderContent(
-      this.#core,
-      draft.content,
-      draft.address,
-      `${intent.sends?.seq ?? draft.key}/${draft.slot}`,
-    );
+    const turn = intent.sends?.seq ?? this.#core.journal.nextSeq();
+    draft.turn = turn;
+    const place = `${turn}/${draft.slot}`;
+    const rendered = renderContent(this.#core, draft.content, draft.address, place);
     if (rendered.parts.length === 0) draft.vetoed ??= "nothing to send";
     const rows = this.#rowsOf(draft, rendered);
     const head = rows[0] as OutboxRow;
     if (intent.options.when === "settled" && intent.sends !== undefined) {
-      intent.sends.settled.push({ rows, kept: rendered.kept });
+      intent.sends.settled.push({ rows, kept: rendered.kept, replaces: draft.replaces ?? [] });
       intent.sends.record(head);
       return Promise.resolve({ key: draft.publicKey, outcome: { status: "deferred", rows: [] } });
     }
     const started = this.#startNow(intent, head);
     try {
-      this.#core.journal.commit("outbox.insert", () => this.#insert(rows, rendered.kept));
+      this.#core.journal.commit("outbox.insert", () => {
+        for (const old of draft.replaces ?? [])
+          this.#core.journal.outbox.deleteRow(old.turn, old.pos);
+        this.#insert(rows, rendered.kept);
+      });
     } catch (error) {
       if (intent.options.durability !== "best_effort") throw error;
       this.#core.host.log.warn("a send could not be recorded and goes out without a record", {
@@ -356,7 +414,9 @@ export class Intents {
 
   /** Records what `when: "settled"` held back. Call inside the settle's commit. */
   insertSettled(sends: TurnSends, failed: boolean): void {
-    for (const { rows, kept } of sends.settled) {
+    for (const { rows, kept, replaces } of sends.settled) {
+      for (const old of failed ? [] : replaces)
+        this.#core.journal.outbox.deleteRow(old.turn, old.pos);
       const now = this.#core.now();
       for (const row of rows) {
         if (!failed) continue;
@@ -390,7 +450,7 @@ export class Intents {
     const delay =
       intent.options.delay === undefined ? undefined : parseDuration(intent.options.delay);
     const at = timeOf(intent.options.at) ?? (delay === undefined ? undefined : now + delay);
-    const turn = intent.sends?.seq ?? this.#core.journal.nextSeq();
+    const turn = draft.turn ?? intent.sends?.seq ?? 0;
     const base = draft.pos ?? intent.sends?.nextPos() ?? 0;
     const suppressed = draft.vetoed !== undefined;
     const extra: OutboxExtra = {
@@ -416,7 +476,7 @@ export class Intents {
       not_after: timeOf(intent.options.notAfter) ?? null,
       created_at: now,
       finished_at: suppressed ? now : null,
-      content: index === 0 ? JSON.stringify(draft.content) : null,
+      content: index === 0 ? keptContent(draft.content, part.request) : null,
       fingerprint: index === 0 ? draft.fingerprint : null,
       request: JSON.stringify(part.request),
       marker: null,
@@ -449,8 +509,17 @@ export class Intents {
   /** Sends without a record: each part once, in the lane. */
   async #direct(draft: Draft): Promise<Decided> {
     const { parts } = renderContent(this.#core, draft.content, draft.address, draft.slot);
+    if (draft.vetoed !== undefined) {
+      return {
+        key: draft.publicKey,
+        outcome: { status: "suppressed", rows: [] },
+        reason: draft.vetoed,
+      };
+    }
     const rows: OutboxRow[] = [];
-    const [template] = this.#rowsOf(draft, { parts: [{ kind: "other", request: {} }], kept: [] });
+    draft.turn = draft.intent.sends?.seq ?? this.#core.journal.nextSeq();
+    const plain: Draft = { ...draft, content: { format: "plain" } };
+    const [template] = this.#rowsOf(plain, { parts: [{ kind: "other", request: {} }], kept: [] });
     for (const [index, part] of parts.entries()) {
       const row = {
         ...(template as OutboxRow),

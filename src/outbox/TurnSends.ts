@@ -11,6 +11,8 @@ import { PARTS_PER_INTENT } from "./render.ts";
 export interface SettledIntent {
   rows: OutboxRow[];
   kept: { id: string; value: string }[];
+  /** Rows of a recorded send that this one replaces. */
+  replaces: OutboxRow[];
 }
 
 /** The state of one run's sends. */
@@ -21,6 +23,8 @@ export class TurnSends {
   /** Sends on a closed context throw. */
   closed = false;
   readonly settled: SettledIntent[] = [];
+  /** Keeps the order of sends while `before` hooks run. */
+  hooks: Promise<unknown> = Promise.resolve();
   /** Sends in progress, which the turn waits for. */
   readonly open = new Set<Promise<unknown>>();
   readonly #ordinals = new Map<string, number>();

@@ -108,9 +108,9 @@ export function byteLength(text: string): number {
 
 /** The value that stands for an action and its data on a button. */
 export function buttonValue(action: string, data: unknown): string {
-  return data === undefined
-    ? encodeURIComponent(action)
-    : `${encodeURIComponent(action)}|${JSON.stringify(data)}`;
+  // A leading "~" would mean data kept in the journal.
+  const name = encodeURIComponent(action).replaceAll("~", "%7E");
+  return data === undefined ? name : `${name}|${JSON.stringify(data)}`;
 }
 
 /** Reads a button's value. Untrusted: it comes back from the platform. */

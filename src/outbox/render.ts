@@ -62,25 +62,28 @@ export function resplit(core: Core, row: OutboxRow): JsonObject | "replaced" | u
   const head = row.part === 0 ? row : outbox.partsOf(row)[0];
   if (head?.content == null) return undefined;
   const rows = outbox.partsOf(head);
-  const address = row.address === null ? core.address() : (JSON.parse(row.address) as Address);
-  let parts: RenderedPart[];
-  try {
-    parts = renderContent(
-      core,
-      JSON.parse(head.content) as NormalContent,
-      address,
-      `${head.turn}/${head.slot}`,
-    ).parts;
-  } catch {
-    return undefined;
-  }
-  if (parts.length === rows.length) return parts[row.part]?.request;
+  // Once a part may be out, another split would lose or repeat text.
   const untouched = rows.every(
     (one) => one.state === "pending" && one.attempts === 0 && one.first_maybe_at === null,
   );
-  if (row.part !== 0 || !untouched || parts.length === 0) return undefined;
+  if (row.part !== 0 || !untouched) return undefined;
+  const address = row.address === null ? core.address() : (JSON.parse(row.address) as Address);
+  let rendered: Rendered;
+  try {
+    const content = JSON.parse(head.content) as NormalContent;
+    rendered = renderContent(core, content, address, `${head.turn}/${head.slot}`);
+  } catch {
+    return undefined;
+  }
+  const { parts, kept } = rendered;
+  if (parts.length === 0) return undefined;
+  const same =
+    parts.length === rows.length &&
+    parts.every((part, at) => JSON.stringify(part.request) === rows[at]?.request);
+  if (same) return parts[0]?.request;
   core.journal.commit("outbox.resplit", () => {
     for (const old of rows.slice(1)) outbox.deleteRow(old.turn, old.pos);
+    for (const { id, value } of kept) core.journal.side.keepButton(id, head.turn, value);
     outbox.update(head, { request: JSON.stringify(parts[0]?.request ?? {}) });
     for (const [index, part] of parts.entries()) {
       if (index === 0) continue;

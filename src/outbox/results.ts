@@ -20,7 +20,9 @@ export function receiptOf(rows: readonly OutboxRow[]): Receipt {
   let address: Address | undefined;
   for (const row of rows) {
     if (row.receipt === null) continue;
-    const { at, ...part } = JSON.parse(row.receipt) as StoredPart;
+    const stored = readReceipt(row.receipt);
+    if (stored === undefined) continue;
+    const { at, ...part } = stored;
     parts.push({ ...part, index: row.part });
     sentAt = Math.max(sentAt, at ?? 0);
     status = readExtra(row).delivery ?? status;
@@ -34,6 +36,14 @@ export function receiptOf(rows: readonly OutboxRow[]): Receipt {
     status,
     ...(address === undefined ? {} : { address }),
   };
+}
+
+function readReceipt(text: string): StoredPart | undefined {
+  try {
+    return JSON.parse(text) as StoredPart;
+  } catch {
+    return undefined;
+  }
 }
 
 /** The error of a dead intent: the same on every replay. */

@@ -141,7 +141,10 @@ export function afterAttempt(
       result.retryAfterMs === undefined
         ? retryAt(context, limited)
         : context.now + result.retryAfterMs;
-    if (dueAt > expiresAt(context)) return giveUp(context, "rate_limit", result.message);
+    // The platform asked the whole chat for silence, whatever becomes of this message.
+    if (dueAt > expiresAt(context)) {
+      return { ...giveUp(context, "rate_limit", result.message), gateUntil: dueAt };
+    }
     verdict.extra.limited = limited;
     verdict.dueAt = dueAt;
     verdict.gateUntil = dueAt;
@@ -247,6 +250,9 @@ function repeatOrHold(
     return verdict;
   };
   const kind = classOf(context);
+  // The window may have ended during the attempt: the weaker class counts from now on.
+  if (kind !== "keyed" && context.capabilities.delivery.class === "keyed")
+    verdict.extra.windowOver = true;
   if (kind === "keyed") {
     if (spent) return hold(null);
     verdict.dueAt = dueAt;

@@ -222,18 +222,23 @@ export class TestBot {
   }
 
   #crashAt(label: string, side: ProbeSide, nth: number): void {
-    let left = nth;
-    const before = this.runtime.onProbe;
-    this.runtime.onProbe = (hit: ProbeHit) => {
-      if (hit.label === label && hit.side === side) {
-        left -= 1;
-        if (left === 0) {
-          this.runtime.onProbe = before;
-          return true;
-        }
-      }
-      return before(hit);
-    };
+    if (this.#crashes.length === 0) {
+      const before = this.runtime.onProbe;
+      this.runtime.onProbe = (hit: ProbeHit) => this.#isDue(hit) || before(hit);
+    }
+    this.#crashes.push({ label, side, left: nth });
+  }
+  readonly #crashes: { label: string; side: ProbeSide; left: number }[] = [];
+
+  /** Whether a crash was ordered for this very step. Every order counts every step. */
+  #isDue(hit: ProbeHit): boolean {
+    let due = false;
+    for (const order of this.#crashes) {
+      if (order.left === 0 || order.label !== hit.label || order.side !== hit.side) continue;
+      order.left -= 1;
+      due ||= order.left === 0;
+    }
+    return due;
   }
 
   /** The bot as the engine sees it, with stand-ins for its channels and a record of announcements. */

@@ -31,6 +31,7 @@ import type {
   OutboxRecord,
   Page,
 } from "./Client.ts";
+import { checkOptions } from "./checkOptions.ts";
 import type { EnqueueOptions, Receipt, SendOptions, SendResult, SendStatus } from "./sends.ts";
 
 interface Target {
@@ -338,18 +339,14 @@ function jsonContent(content: Content): Content {
   return typeof content === "string" ? content : (normalise(content) as Content);
 }
 
+/** @throws {ConfigError} for a date, a delay or a key that is none */
 function jsonOptions(options: EnqueueOptions): SendOptions {
-  const { at, notAfter, delay, ...rest } = options;
-  const ms = delay === undefined ? undefined : parseDuration(delay);
-  if (delay !== undefined && ms === undefined) {
-    throw new ConfigError(
-      `delay is ${JSON.stringify(delay)}, but must be a duration such as "15s" or milliseconds`,
-    );
-  }
+  // Checked on this side: JSON would turn a date that is none into one of 1970.
+  const { at, notAfter, delay, ...rest } = checkOptions(options);
   return {
     ...rest,
     ...(at === undefined ? {} : { at: Number(at) }),
-    ...(ms === undefined ? {} : { delay: ms }),
+    ...(delay === undefined ? {} : { delay: parseDuration(delay) }),
     ...(notAfter === undefined ? {} : { notAfter: Number(notAfter) }),
   } as SendOptions;
 }

@@ -80,7 +80,10 @@ export class Bot<Env = Cloudflare.Env, Shape = unknown>
       }
       this.#connections.set(channel.connection, channel);
     }
-    this.settings = settingsOf(options.durability);
+    this.settings = settingsOf(
+      options.durability,
+      options.channels.map((channel) => channel.name),
+    );
   }
 
   channel(connection: string): AnyChannel | undefined {

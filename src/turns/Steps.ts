@@ -5,10 +5,9 @@
  * @module
  */
 import { AsyncLocalStorage } from "node:async_hooks";
-import { PayloadTooLargeError } from "../channels/errors.ts";
-import { MAX_VALUE_LENGTH } from "../journal/limits.ts";
 import type { StateWrite } from "../journal/SideTables.ts";
 import { encodeKey } from "../outbox/keys.ts";
+import { refuseTooLarge } from "./tooLarge.ts";
 
 /** The step that the current code runs in. */
 interface StepFrame {
@@ -60,7 +59,9 @@ export class Steps {
     const used = frame?.used ?? this.#used;
     const count = (used.get(name) ?? 0) + 1;
     used.set(name, count);
-    const own = count === 1 ? encodeKey(name) : `${encodeKey(name)}@${count}`;
+    // A name with an "@" of its own is encoded, so that no name looks like the second of another.
+    const base = encodeKey(name).replaceAll("@", "%40");
+    const own = count === 1 ? base : `${base}@${count}`;
     const path = frame === undefined ? own : `${frame.path}/${own}`;
     const known = this.#store.read(path);
     if (known !== undefined) {
@@ -77,11 +78,7 @@ export class Steps {
       ...(value === undefined ? {} : { v: value }),
       ...(inner.writes.length === 0 ? {} : { s: inner.writes }),
     } satisfies StepRecord);
-    if (text.length > MAX_VALUE_LENGTH) {
-      throw new PayloadTooLargeError(
-        `step "${name}" returned ${text.length} characters; ${MAX_VALUE_LENGTH} are allowed`,
-      );
-    }
+    refuseTooLarge(`the result of step "${name}"`, text);
     this.#store.record(path, text);
     // A step around this one records what its inner steps wrote, too.
     frame?.writes.push(...inner.writes);

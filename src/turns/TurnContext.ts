@@ -176,9 +176,10 @@ export class TurnContext implements Context {
   #say(content: Content, options: EnqueueOptions, wait: boolean): Promise<SendResult> {
     const deciding = this.#intend(content, options, wait);
     const saying = deciding.then((decided) => this.#result(decided, wait));
+    const said = this.#outlive(saying);
     // A send that nobody awaits must not fail the process; whoever awaits it still sees the error.
-    saying.catch(() => undefined);
-    return this.#outlive(saying);
+    said.catch(() => undefined);
+    return said;
   }
 
   #result(decided: Decided, wait: boolean): SendResult {

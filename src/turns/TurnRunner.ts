@@ -9,6 +9,7 @@ import type { InboundEvent } from "../channels/events.ts";
 import { FLAG, type InboxRow } from "../journal/records.ts";
 import { formatAddress } from "../objects/names.ts";
 import type { TurnEnd } from "../objects/Outbox.ts";
+import { TurnSends } from "../outbox/TurnSends.ts";
 import { errorText } from "../safety/redact.ts";
 import { backoffMs } from "../time/backoff.ts";
 import { TIMED_OUT, withDeadline } from "../time/Clock.ts";
@@ -40,6 +41,7 @@ export class TurnRunner {
     let turn: Turn;
     try {
       const event = JSON.parse(row.payload) as InboundEvent;
+      if (event.chat?.id === undefined) throw new Error("it names no chat");
       const recorded = row.runs > 1 ? core.journal.outbox.ofTurn(row.seq) : [];
       turn = new Turn(core, row, claim, event, recorded);
       outbox.recover(recorded);
@@ -82,6 +84,7 @@ export class TurnRunner {
       core.host.probe("turn.handler", "after");
       return { end: "settled" };
     } catch (error) {
+      core.host.rethrowIfHalted(error);
       return { end: "failed", error };
     }
   }
@@ -180,15 +183,19 @@ export class TurnRunner {
     const owed = core.bot.hasListener("durability:dead") ? 2 : 0;
     core.metrics.count("inboundDead");
     core.host.log.error("an inbox record cannot be read", { id: row.id, error: String(error) });
-    core.journal.commit("inbox.dead", () =>
-      core.journal.inbox.moveIfClaimed(row, claim, "dead", {
+    const sends = new TurnSends(row.seq, row.id, core.journal.outbox.ofTurn(row.seq));
+    core.journal.commit("inbox.dead", () => {
+      const written = core.journal.inbox.moveIfClaimed(row, claim, "dead", {
         finished_at: core.now(),
         claim: null,
         error: `unreadable record: ${errorText(error, core.host.env)}`,
         owed,
         open: owed === 0 ? 0 : 1,
-      }),
-    );
+      });
+      if (written) this.#parts.outbox.closeTurn(sends, "dead");
+    });
+    this.#parts.outbox.announcer.pushEvent(row.seq);
+    this.#parts.outbox.kick();
   }
 }
 

@@ -4,10 +4,9 @@
  * @module
  */
 import type { Json } from "../channels/content.ts";
-import { PayloadTooLargeError } from "../channels/errors.ts";
-import { MAX_VALUE_LENGTH } from "../journal/limits.ts";
 import type { StateWrite } from "../journal/SideTables.ts";
 import type { LooseState } from "./Context.ts";
+import { refuseTooLarge } from "./tooLarge.ts";
 
 /** Reads a committed value as JSON text. */
 export type ReadState = (scope: string, key: string) => string | undefined;
@@ -47,11 +46,7 @@ export class TurnState {
         throw new TypeError(
           `state "${key}" must be JSON, not ${typeof value}; use delete() to remove it`,
         );
-      if (text.length > MAX_VALUE_LENGTH) {
-        throw new PayloadTooLargeError(
-          `state "${key}" has ${text.length} characters; ${MAX_VALUE_LENGTH} are allowed`,
-        );
-      }
+      refuseTooLarge(`state "${key}"`, text);
       this.#put({ scope, key, value: text });
     };
     return {

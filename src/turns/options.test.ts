@@ -159,7 +159,6 @@ describe("an option that is wrong", () => {
     }
   });
 
-  // defect 44
   test("because it names a channel that the bot does not have is refused: the doubt would be settled otherwise", () => {
     const error = thrown(make({ durability: { outbox: { onAmbiguous: { telegrm: "skip" } } } }));
     expect(error.message).toContain("telegrm");

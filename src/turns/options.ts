@@ -230,7 +230,11 @@ function policies(path: string, value: unknown): AmbiguousPolicies {
 
 const DEFAULT_POLICIES: AmbiguousPolicies = { afterCrash: "skip", noAnswer: "resend-once" };
 
-function ambiguous(path: string, value: unknown): (channel: string) => AmbiguousPolicies {
+function ambiguous(
+  path: string,
+  value: unknown,
+  channels: readonly string[],
+): (channel: string) => AmbiguousPolicies {
   if (value === undefined) return () => DEFAULT_POLICIES;
   const byChannel =
     typeof value === "object" &&
@@ -239,6 +243,12 @@ function ambiguous(path: string, value: unknown): (channel: string) => Ambiguous
   if (!byChannel) {
     const all = policies(path, value);
     return () => all;
+  }
+  for (const name of Object.keys(value)) {
+    if (channels.includes(name)) continue;
+    throw new ConfigError(
+      `${path}.${name} is not a channel of this bot; it has ${channels.join(", ") || "none"}`,
+    );
   }
   const map = new Map(
     Object.entries(value as Record<string, unknown>).map(([name, one]) => [
@@ -251,9 +261,14 @@ function ambiguous(path: string, value: unknown): (channel: string) => Ambiguous
 
 /**
  * Validates and completes durability options.
+ *
+ * @param channels names of the bot's channels, for options that are by channel
  * @throws {ConfigError} naming the option, its value and what is allowed
  */
-export function settingsOf(options: DurabilityOptions | undefined): Settings {
+export function settingsOf(
+  options: DurabilityOptions | undefined,
+  channels: readonly string[] = [],
+): Settings {
   const root = new Reader("durability", options);
   const inbox = new Reader("durability.inbox", root.raw("inbox"));
   const outbox = new Reader("durability.outbox", root.raw("outbox"));
@@ -279,7 +294,7 @@ export function settingsOf(options: DurabilityOptions | undefined): Settings {
       onDeferred: outbox.oneOf("onDeferred", ["return", "throw"], "return"),
       onDiverged: outbox.oneOf("onDiverged", ["send", "skip"], "send"),
       order: outbox.oneOf("order", ["inline", "strict"], "inline"),
-      onAmbiguous: ambiguous("durability.outbox.onAmbiguous", outbox.raw("onAmbiguous")),
+      onAmbiguous: ambiguous("durability.outbox.onAmbiguous", outbox.raw("onAmbiguous"), channels),
     },
     failOpen: root.boolean("failOpen", false),
     retentionMs: root.duration("retention", 7 * 86_400_000),

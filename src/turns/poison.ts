@@ -31,7 +31,8 @@ export function planClaim(
   settings: Settings["inbox"],
   random: number,
 ): ClaimPlan {
-  if (row.runs === 0) return { do: "run", stalled: 0 };
+  // An operator's replay starts the count anew, and at once.
+  if (row.runs === 0 || row.progress < 0) return { do: "run", stalled: 0 };
   const stalled = reached > row.progress ? row.stalled : row.stalled + 1;
   const { maxAttempts, minAgeMs, backoff } = settings;
   const matureAt = row.received_at + minAgeMs;

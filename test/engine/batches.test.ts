@@ -32,7 +32,6 @@ describe("a send that nobody awaits", () => {
     expect(l.screen).toEqual(["a 1", "a 2", "b 1", "b 2"]);
   });
 
-  // defect 22
   test("and fails does not fail its turn, nor the process", async () => {
     const l = lab({
       setup: (bot) =>

@@ -100,7 +100,6 @@ describe("a button", () => {
     expect(l.told("error")).toEqual([]);
   });
 
-  // defect 35
   test("with long data in a scheduled message still works when the process was restarted before it went out", async () => {
     const l = lab({ setup: menu });
     const long = {
@@ -133,7 +132,6 @@ describe("a button", () => {
     expect(l.ann.last).toBe("bought 300 xxxxx");
   });
 
-  // defect 36
   test("of an action whose name begins with a tilde works like any other", async () => {
     const l = lab({
       setup: (bot) => {

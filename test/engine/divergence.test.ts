@@ -147,7 +147,6 @@ describe("a first text that is in flight when the turn runs again", () => {
     expect(await diverged(l)).toBe(1);
   });
 
-  // defect 26
   test("and then is refused is not said again: the second goes alone, at once", async () => {
     const l = inFlight({ type: "refuse", kind: "transient" });
     const start = l.now;
@@ -170,7 +169,6 @@ describe("a first text that is in flight when the turn runs again", () => {
     },
   );
 
-  // defect 24
   test("and then may have been taken is announced as held, since it is not resent", async () => {
     const l = inFlight({ type: "acceptThenDrop" }, { outbox: { onAmbiguous: "resend" } });
     await l.ann.say("hi");
@@ -179,7 +177,6 @@ describe("a first text that is in flight when the turn runs again", () => {
 });
 
 describe("a first text that may have been sent before the process died", () => {
-  // defect 25
   test("in its call is not resent, whatever the policy, once the turn says something else", async () => {
     const l = saying(["a", "b"], { outbox: { onAmbiguous: "resend" } });
     l.t.crash.after("channel.send");
@@ -187,7 +184,6 @@ describe("a first text that may have been sent before the process died", () => {
     expect(l.screen).toEqual(["a", "b"]);
   });
 
-  // defect 25
   test("and waits for its resend is not resent: the second goes", async () => {
     const l = saying(["a", "b"], {
       outbox: { onAmbiguous: "resend", backoff: { baseMs: 40_000 } },
@@ -198,7 +194,6 @@ describe("a first text that may have been sent before the process died", () => {
     expect(l.states).toEqual(["unknown", "sent"]);
   });
 
-  // defect 25
   test("and is looked up: proven not sent, it is suppressed and the second goes alone", async () => {
     const l = saying(["a", "b"], { class: "provable", settleAfterMs: 40_000 });
     l.platform.failNext({ type: "drop" });

@@ -47,7 +47,6 @@ describe("content that cannot be recorded", () => {
     expect((await l.metrics()).outboxBypassed).toBe(1);
   });
 
-  // defect 21
   test("because it is no JSON goes out without a record, and is counted", async () => {
     const l = saying(cycle);
     await l.ann.say("hi");
@@ -55,7 +54,6 @@ describe("content that cannot be recorded", () => {
     expect((await l.metrics()).outboxBypassed).toBe(1);
   });
 
-  // defect 21 (the cycle)
   test("is refused where the bot requires a record: no record, no call", async () => {
     for (const content of [cycle, () => "x".repeat(300)]) {
       const l = saying(content, { durability: "required" }, small);
@@ -82,7 +80,6 @@ describe("content that cannot be recorded", () => {
     expect(l.platform.calls).toHaveLength(2);
   });
 
-  // defect 19
   test("still passes the hook that could have stopped or changed it", async () => {
     const l = lab({
       ...small,
@@ -99,7 +96,6 @@ describe("content that cannot be recorded", () => {
   });
 });
 
-// defect 20
 test("no row is larger than production allows: content and request of one send share it", async () => {
   // Within the default maxPayloadBytes; on a platform with long messages (mail, web chat).
   const l = saying(

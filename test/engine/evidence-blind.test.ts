@@ -71,7 +71,7 @@ describe("on a blind channel", () => {
   });
 
   test("the choice may differ by channel", async () => {
-    const l = replying("blind", { onAmbiguous: { mock: "skip", other: "resend" } });
+    const l = replying("blind", { onAmbiguous: { mock: "skip" } });
     trouble(l, "answer lost");
     expect(await outcome(l)).toMatchObject({ copies: 1, state: "unknown" });
   });

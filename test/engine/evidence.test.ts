@@ -44,7 +44,6 @@ describe("on a keyed channel", () => {
   describe("past the window of its marker", () => {
     const window = { markerWindowMs: 60_000 };
 
-    // defect 4 (resend-once)
     test.each([
       ["skip", 0, "unknown"],
       ["resend-once", 1, "sent"],
@@ -59,6 +58,27 @@ describe("on a keyed channel", () => {
         expect(seen.told).toEqual([noAnswer === "skip" ? "no_answer: held" : "no_answer: resent"]);
         // The old marker is worth nothing any more.
         expect(seen.markers).toBe(seen.calls);
+      },
+    );
+
+    test.each([
+      ["skip", 1],
+      ["resend-once", 2],
+    ] as const)(
+      "that ends between two repeats, the old marker is not used any more (%s)",
+      async (noAnswer, markers) => {
+        const l = replying("keyed", { onAmbiguous: { noAnswer } }, { markerWindowMs: 120_000 });
+        const start = l.now;
+        const times = new Map<string, number>();
+        l.platform.fault = ({ marker }) => {
+          times.set(marker, l.now - start);
+          return { type: "drop" };
+        };
+        expect(await outcome(l)).toMatchObject({ state: "unknown", told: ["no_answer: resent"] });
+        expect(times.size).toBe(markers);
+        // A call may take 30 s: the last under the first marker began that long before the end, and more.
+        expect([...times.values()][0]).toBeLessThanOrEqual(85_000);
+        expect([...times.values()][0]).toBeGreaterThan(20_000);
       },
     );
 

@@ -145,7 +145,6 @@ describe("an event that cannot be handled", () => {
     expect(l.told("durability:dead").map((event) => event.id)).toEqual(["big"]);
   });
 
-  // defect 1
   test("and is over the limit in bytes, though not in characters, is kept as a dead record too", async () => {
     const l = lab({ setup: echoing });
     // 1.2 million characters, 3.6 MB in UTF-8: SQLITE_TOOBIG in production, on every redelivery.

@@ -159,7 +159,6 @@ describe("a message whose every start gets further", () => {
     expect(starts(l)).toHaveLength(4);
   });
 
-  // defect 3
   test("and was given up at four times the limit can still be replayed by an operator", async () => {
     const l = dying(
       (ctx) => ctx.enqueue("x", { idempotencyKey: `run-${ctx.attempt}`, delay: "90d" }),
@@ -174,7 +173,6 @@ describe("a message whose every start gets further", () => {
     expect(l.screen).toEqual(["survived"]);
   });
 
-  // defect 3
   test("with a limit of one start can still be replayed by an operator", async () => {
     const l = dying(() => {}, { maxAttempts: 1 });
     await l.ann.say("poison");

@@ -108,7 +108,6 @@ describe("a turn that takes too long", () => {
     expect(await l.client.outbox.get("e1:1")).toMatchObject({ reason: "turn_aborted" });
   });
 
-  // defect 2
   test("does not cut a message in half whose first part was already sent", async () => {
     const l = lab({
       capabilities: { text: { limit: 10, unit: "codepoints" } },

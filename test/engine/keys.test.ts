@@ -101,7 +101,6 @@ describe("a key that is used again", () => {
     }
   });
 
-  // defect 18
   test("with a number sign in it is found by its own name, and not taken for a part of another", async () => {
     const l = lab({ setup: () => {} });
     await l.client.enqueue("the twelfth", { idempotencyKey: "ticket#12", delay: "1h" });
@@ -114,7 +113,6 @@ describe("a key that is used again", () => {
     expect(l.screen).toEqual(["all"]);
   });
 
-  // defect 13
   test("twice in one turn, for when it settles, is said once and does not kill the turn", async () => {
     const l = lab({
       setup: (bot) =>
@@ -130,7 +128,6 @@ describe("a key that is used again", () => {
     expect(l.t.state(l.ann, "done")).toBe(true);
   });
 
-  // defect 13
   test("first for when the turn settles and then at once is said once and does not kill the turn", async () => {
     const l = lab({
       setup: (bot) =>
@@ -145,7 +142,6 @@ describe("a key that is used again", () => {
     expect(await l.client.inbox.get("e1")).toMatchObject({ state: "done", runs: 1 });
   });
 
-  // defect 14
   test("by two calls at once, while a hook runs, is said once and fails neither", async () => {
     const l = lab({
       setup: (bot, l) => {
@@ -206,7 +202,6 @@ describe("onConflict: replace", () => {
     expect(l.screen).toEqual(["first"]);
   });
 
-  // defect 15
   test("loses neither the old nor the new when the process dies in the middle", async () => {
     for (const side of ["before", "after"] as const) {
       for (const label of ["outbox.replace", "outbox.insert"]) {
@@ -220,7 +215,6 @@ describe("onConflict: replace", () => {
     }
   });
 
-  // defect 16
   test("schedules a reminder anew that was cancelled before", async () => {
     const l = lab({ setup: echoing });
     await remind(l, "old", "1h");

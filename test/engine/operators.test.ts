@@ -74,7 +74,6 @@ describe("lists", () => {
     await expect(l.client.outbox.list({ cursor: "x" })).rejects.toMatchObject({ code: "config" });
   });
 
-  // defect 41
   test("of what was sent show no error of a try before", async () => {
     const l = lab({ setup: echoing });
     l.platform.failNext({ type: "refuse", kind: "transient" });
@@ -114,22 +113,28 @@ describe("an announcement", () => {
     },
   );
 
-  test("is repeated while its listener throws, five times in all, and holds no send", async () => {
+  test("is repeated while its listener throws, until it does not, and holds no send", async () => {
+    let broken = true;
     const l: Lab = lab(
       dying(
         () => l,
-        () => Promise.reject(new Error("down")),
+        () => (broken ? Promise.reject(new Error("down")) : undefined),
       ),
     );
     l.platform.failNext({ type: "refuse", kind: "permission" });
-    await l.ann.say("one");
-    await l.ann.say("two");
-    await l.t.advance("1h");
-    expect(l.notes).toHaveLength(5);
+    await l.ann.post({ text: "one" });
+    await l.ann.post({ text: "two" });
+    await l.t.advance("4s");
     expect(l.screen).toEqual(["ok two"]);
+    expect(l.notes.length).toBeGreaterThan(1);
+    broken = false;
+    await l.t.idle();
+    const calls = l.notes.length;
+    await l.t.advance("1d");
+    expect(l.notes).toHaveLength(calls);
   });
 
-  test("whose listener never returns is given up, and holds no send", async () => {
+  test("whose listener never returns holds no send", async () => {
     const l: Lab = lab(
       dying(
         () => l,
@@ -142,7 +147,6 @@ describe("an announcement", () => {
     await l.ann.post({ text: "two" });
     await l.t.advance("1s");
     expect(l.screen).toEqual(["ok two"]);
-    await l.t.idle();
   });
 });
 
@@ -163,7 +167,6 @@ describe("a chat at rest", () => {
         return l.ann.say("hi");
       },
     ],
-    // defect 42 (without listeners)
     [
       "a bad item",
       (l) => l.receive([{ type: "bad", id: "b", chat: l.ann.chat, error: "x", sample: "" }]),

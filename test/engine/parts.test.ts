@@ -154,7 +154,6 @@ test("a long message that an operator discards is discarded whole, and leaves no
   expect(l.screen).toEqual([]);
 });
 
-// defect 8
 test("a message of more parts than the journal takes is refused, not cut off in silence", async () => {
   const l = lab({
     capabilities: { text: { limit: 10, unit: "codepoints" } },

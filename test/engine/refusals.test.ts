@@ -91,7 +91,6 @@ describe("a rate limit", () => {
     ]);
   });
 
-  // defect 5
   test("that ends a message still holds the next one: the platform asked for silence", async () => {
     const l = watched({ maxAgeMs: 60_000 });
     l.platform.failNext(refuse("rate_limit", 61_000));

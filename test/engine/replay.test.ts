@@ -157,7 +157,6 @@ describe("a replayed reply", () => {
     expect((await l.metrics()).outboxDiverged).toBe(0);
   });
 
-  // defect 23
   test("found by its content is not thrown away by the one that now stands in its place", async () => {
     const remind =
       (...texts: string[]) =>
@@ -170,7 +169,6 @@ describe("a replayed reply", () => {
     expect(l.screen).toEqual(expect.arrayContaining(["b", "c"]));
   });
 
-  // defect 23
   test("found by its content answers one send, not two", async () => {
     const remind =
       (...texts: string[]) =>

@@ -103,7 +103,6 @@ describe("a chat that has moved", () => {
     ]);
   });
 
-  // defect 9
   test("is not asked for at its old place by every message from then on", async () => {
     const l = lab({ setup: echoing });
     l.platform.fault = (call) => (call.chat === "ann" ? { type: "moved", to: "new" } : undefined);
@@ -161,7 +160,6 @@ describe("a deploy of code that writes the message otherwise", () => {
     expect(l.states).toEqual(["sent"]);
   });
 
-  // defect 10
   test("in the middle of a message loses none of its text", async () => {
     const words = "a b c d e f g h i j k";
     const l = lab({
@@ -180,7 +178,6 @@ describe("a deploy of code that writes the message otherwise", () => {
     expect(l.screen.join(" ").split(/\s+/)).toEqual(words.split(" "));
   });
 
-  // defect 11
   test("with a smaller limit lets an operator's retry cut a message that was refused as too long", async () => {
     const l = lab({ capabilities: limit(100), setup: echoing });
     l.platform.fault = (call) =>
@@ -222,7 +219,6 @@ describe("a step before the call (tokens, uploads)", () => {
     expect(l.screen).toEqual(["ok hi +token"]);
   });
 
-  // defect 12
   test.each(["throws", "refuses", "hangs"] as const)(
     "that %s has sent nothing: it is tried again, and the message arrives once",
     async (how) => {
@@ -234,7 +230,6 @@ describe("a step before the call (tokens, uploads)", () => {
     },
   );
 
-  // defect 12
   test("that never succeeds is given up after twelve retries, and announced", async () => {
     const l = lab({ setup: echoing });
     const dead: unknown[] = [];

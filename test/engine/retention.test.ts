@@ -151,7 +151,6 @@ describe("a chat with nothing left", () => {
     }
   });
 
-  // defect 33 (before deleteAll)
   test("is deleted although the process dies around that", async () => {
     for (const side of ["before", "after"] as const) {
       for (const label of ["purge", "deleteAll"]) {

@@ -112,7 +112,6 @@ describe("a reminder", () => {
     expect(sentAt(l, start)).toEqual({ reminder: 3_600_000 });
   });
 
-  // defect 17
   test("with a delay that cannot be read is refused, not sent at once", async () => {
     const l = lab({
       setup: (bot, l) =>

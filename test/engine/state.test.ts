@@ -96,7 +96,6 @@ describe("state", () => {
     expect(l.notes).toEqual(["TypeError", "TypeError", "TypeError", "PayloadTooLargeError"]);
   });
 
-  // defect 1
   test("that is too long in bytes, though not in characters, is refused where it is set", async () => {
     const l = dying((ctx) => ctx.state.set("k", "漢".repeat(1_000_000)), 0);
     await l.ann.say("hi");
@@ -105,7 +104,6 @@ describe("state", () => {
     ]);
   });
 
-  // defect 1
   test("that a client sets is held to the same limit", async () => {
     const l = dying(() => {}, 0);
     await expect(l.client.state.set("k", "x".repeat(2_000_000))).rejects.toMatchObject({

@@ -84,7 +84,6 @@ describe("a late failure", () => {
     expect(l.told("durability:dead")).toHaveLength(1);
   });
 
-  // defect 27
   test("is announced although the process dies before its listener ran, without new traffic", async () => {
     const l = lab({ setup: echoing });
     await l.ann.say("hi");
@@ -96,7 +95,6 @@ describe("a late failure", () => {
     expect(l.told("durability:dead")).toHaveLength(1);
   });
 
-  // defect 28
   test("costs no alarm after alarm where nobody listens", async () => {
     const l = lab({ setup: echoing });
     l.deploy({ setup: echoing });
@@ -109,7 +107,6 @@ describe("a late failure", () => {
     expect(l.t.runtime.alarmRuns - alarms).toBeLessThan(5);
   });
 
-  // defect 29
   test("can be retried by an operator, and is then really sent again", async () => {
     const l = lab({ class: "keyed", setup: echoing });
     await l.ann.say("hi");
@@ -157,7 +154,6 @@ describe("a status that comes before the platform's own answer", () => {
     expect(l.platform.calls).toHaveLength(1);
   });
 
-  // defect 30
   test("by marker alone does not cost the message its id: it can still be edited", async () => {
     const l = early();
     await l.ann.post({ text: "hi" });
@@ -166,7 +162,6 @@ describe("a status that comes before the platform's own answer", () => {
     expect(await receipt(l)).toMatchObject({ primaryId: "m1", status: "delivered" });
   });
 
-  // defect 31
   test("and says that it failed is not forgotten: the message is dead", async () => {
     const l = early();
     await l.ann.post({ text: "hi" });
@@ -194,7 +189,6 @@ describe("an unknown message", () => {
     expect((await l.client.outbox.list({ state: "unknown" })).rows).toEqual([]);
   });
 
-  // defect 31
   test("is dead once a status says that it failed", async () => {
     const l = await unknown();
     await l.status({ marker: markerOf(l), ...FAILED });
@@ -203,7 +197,6 @@ describe("an unknown message", () => {
     expect(l.told("durability:dead")).toHaveLength(1);
   });
 
-  // defect 32
   test('that a status proves sent is told to after("send"), like any other', async () => {
     const l = await unknown((bot, get) => {
       echoing(bot);

@@ -90,7 +90,6 @@ describe("a step", () => {
     ]);
   });
 
-  // defect 34
   test("named like the runtime names a second one is not mistaken for it", async () => {
     const l = dying(async (ctx, l) => {
       l.notes.push([

@@ -150,7 +150,6 @@ describe("an unknown message", () => {
     expect(l.screen).toEqual([]);
   });
 
-  // defect 6
   test("discarded and then retried too late ends, instead of making the chat's outbox spin for ever", async () => {
     const l = make("blind", { onAmbiguous: "skip" });
     l.platform.failNext({ type: "drop" });
@@ -167,7 +166,6 @@ describe("an unknown message", () => {
   });
 });
 
-// defect 7
 test("an operator's retry of a reminder that died lets it try again, however old its date is", async () => {
   const l = lab({ setup: () => {} });
   await l.client.enqueue("reminder", { delay: "1h", idempotencyKey: "r" });
