@@ -14,7 +14,7 @@ import {
   type OutboxState,
   readExtra,
 } from "../journal/records.ts";
-import type { Intent } from "../outbox/Intents.ts";
+import type { Intent } from "../outbox/draft.ts";
 import { encodeKey, explicitSlot, keyOf, parseKey } from "../outbox/keys.ts";
 import { errorOf, receiptOf } from "../outbox/results.ts";
 import type { InboxRecord, Listing, ListRow, OutboxRecord } from "../turns/Client.ts";

@@ -16,8 +16,9 @@ import {
 import { Announcer } from "../outbox/Announcer.ts";
 import { Deliveries, intentOf, outcomeOf } from "../outbox/Deliveries.ts";
 import { Drain } from "../outbox/Drain.ts";
+import type { Decided, Intent } from "../outbox/draft.ts";
 import { follow } from "../outbox/follow.ts";
-import { type Decided, type Intent, Intents } from "../outbox/Intents.ts";
+import { Intents } from "../outbox/Intents.ts";
 import { placeOfMarker } from "../outbox/keys.ts";
 import type { TurnSends } from "../outbox/TurnSends.ts";
 import type { ListenerTools } from "../turns/BotRuntime.ts";

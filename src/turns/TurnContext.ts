@@ -18,7 +18,7 @@ import type { Outbox } from "../objects/Outbox.ts";
 import type { SideCalls } from "../objects/SideCalls.ts";
 import { KEPT_BUTTON, parseButtonValue } from "../outbox/content.ts";
 import type { Outcome } from "../outbox/Deliveries.ts";
-import type { Decided } from "../outbox/Intents.ts";
+import type { Decided } from "../outbox/draft.ts";
 import { errorOf, receiptOf } from "../outbox/results.ts";
 import type { Duration } from "../time/duration.ts";
 import { batchOf } from "./batch.ts";

@@ -1,6 +1,6 @@
 /** The result of `sendBatch` from the results of its items. @module */
 import { HoldfastError } from "../channels/errors.ts";
-import type { Decided } from "../outbox/Intents.ts";
+import type { Decided } from "../outbox/draft.ts";
 import { errorOf, receiptOf } from "../outbox/results.ts";
 import type { BatchResult } from "./sends.ts";
 

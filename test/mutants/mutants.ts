@@ -63,9 +63,9 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: "frozen request",
     breaks: "a repeat under the same marker carries another text",
-    file: "src/outbox/Attempt.ts",
-    find: 'row.state === "pending" && row.attempts === 0 && row.created_at < this.#core.startedAt',
-    replace: "row.created_at <= this.#core.startedAt",
+    file: "src/outbox/render.ts",
+    find: "if (row.part !== 0 || !untouched) return undefined;",
+    replace: "if (row.part !== 0) return undefined;",
   },
   {
     name: "atomic settle",
