@@ -15,7 +15,7 @@ import {
 } from "../journal/records.ts";
 import type { Core } from "../objects/Core.ts";
 import { sleep } from "../time/Clock.ts";
-import { Ending } from "./Ending.ts";
+import { type AttemptHooks, Ending } from "./Ending.ts";
 import { markerOf } from "./keys.ts";
 import { addressOf, callChannel, lookUp, messageOf, prepareRequest, selfTest } from "./platform.ts";
 import { resplit } from "./render.ts";
@@ -32,18 +32,6 @@ import {
 /** How often an answer is tried to be recorded, and the wait between, in ms (times the try). */
 const RECORD_TRIES = 8;
 const RECORD_WAIT_MS = 250;
-
-/** What an attempt needs to know of the lane. */
-export interface AttemptHooks {
-  /** Whether a live turn holds the row, so that its watchdog covers it. */
-  isHeld(row: OutboxRow): boolean;
-  /** Whether somebody waits for it inline, so that a timer covers its next attempt. */
-  isInline(row: OutboxRow): boolean;
-  /** The chat is rate limited until then. */
-  gate(until: number): void;
-  /** The row changed for good or for later: tell waiters, announce. */
-  done(row: OutboxRow): void;
-}
 
 /** Attempts of one actor. */
 export class Attempt {

@@ -18,9 +18,20 @@ import {
   writeExtra,
 } from "../journal/records.ts";
 import type { Core } from "../objects/Core.ts";
-import type { AttemptHooks } from "./Attempt.ts";
 import { follow } from "./follow.ts";
 import type { Verdict } from "./verdict.ts";
+
+/** What an attempt needs to know of the lane. */
+export interface AttemptHooks {
+  /** Whether a live turn holds the row, so that its watchdog covers it. */
+  isHeld(row: OutboxRow): boolean;
+  /** Whether somebody waits for it inline, so that a timer covers its next attempt. */
+  isInline(row: OutboxRow): boolean;
+  /** The chat is rate limited until then. */
+  gate(until: number): void;
+  /** The row changed for good or for later: tell waiters, announce. */
+  done(row: OutboxRow): void;
+}
 
 /** Endings of one actor's attempts. */
 export class Ending {

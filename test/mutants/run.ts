@@ -43,7 +43,7 @@ async function runTests(directory: string): Promise<Outcome> {
       "--project",
       "node",
       "--bail",
-      "3",
+      "1",
       "--reporter",
       "json",
       "--outputFile",
