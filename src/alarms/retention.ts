@@ -124,10 +124,11 @@ export class Retention {
     keep: number,
     now: number,
   ): number {
-    if (event?.open === 1 || sends.some((row) => isOpen(row) || row.owed !== 0)) return now + keep;
+    if ((event?.open === 1 && event.state !== "dead") || sends.some(isOpen)) return now + keep;
     const trouble =
       (event !== undefined && event.state === "dead") ||
-      sends.some((row) => row.state === "dead" || row.state === "unknown");
+      // A listener that never works keeps a record for this long, and no longer.
+      sends.some((row) => row.state === "dead" || row.state === "unknown" || row.owed !== 0);
     const finished = Math.max(
       event?.finished_at ?? 0,
       ...sends.map((row) => row.finished_at ?? row.created_at),

@@ -85,10 +85,11 @@ export class InboxTable {
     return this.#sql.all(`SELECT 1 AS x FROM inbox WHERE open = 1 LIMIT 1`).length > 0;
   }
 
-  /** How many records are open, counted up to `cap`. */
+  /** How many events wait or run, counted up to `cap`. */
   countOpen(cap: number): number {
     const rows = this.#sql.all<{ n: number }>(
-      `SELECT count(*) AS n FROM (SELECT 1 FROM inbox WHERE open = 1 LIMIT ?)`,
+      `SELECT count(*) AS n FROM (SELECT 1 FROM inbox
+         WHERE open = 1 AND state IN ('pending', 'processing') LIMIT ?)`,
       cap,
     );
     return rows[0]?.n ?? 0;

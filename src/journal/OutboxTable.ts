@@ -91,10 +91,21 @@ export class OutboxTable {
     )[0];
   }
 
-  /** Rows whose time has come, most overdue first. */
+  /** Rows to deliver whose time has come, most overdue first. */
   due(now: number, limit: number): OutboxRow[] {
     return this.#rows(
-      `WHERE due_at IS NOT NULL AND due_at <= ? ORDER BY due_at LIMIT ?`,
+      `WHERE due_at IS NOT NULL AND due_at <= ? AND (state IN ('pending', 'sending', 'failed')
+         OR (state = 'unknown' AND (extra IS NULL OR instr(extra, '"held":true') = 0)))
+       ORDER BY due_at LIMIT ?`,
+      now,
+      limit,
+    );
+  }
+
+  /** Rows that are over and whose listeners have still to be told. */
+  owing(now: number, limit: number): OutboxRow[] {
+    return this.#rows(
+      `WHERE due_at IS NOT NULL AND due_at <= ? AND owed <> 0 ORDER BY due_at LIMIT ?`,
       now,
       limit,
     );

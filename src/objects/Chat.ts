@@ -33,7 +33,8 @@ export class Chat {
     const core = new Core(host, bot, name);
     this.#core = core;
     const client = new ActorClient(host.actors, bot, () => host.uuid());
-    const tools = (): ListenerTools => ({ env: host.env, client, log: host.log });
+    const notices = new ActorClient(host.actors, bot, () => host.uuid(), "runtime");
+    const tools = (): ListenerTools => ({ env: host.env, client: notices, log: host.log });
     this.#tools = tools;
     const log = new ChatLog(core);
     this.#reporter = new Reporter(core);

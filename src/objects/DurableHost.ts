@@ -120,7 +120,10 @@ export function consoleLog(base: LogFields, env: Record<string, unknown>): Log {
   const debug = env.HOLDFAST_LOG === "debug";
   const say = (level: keyof Log, message: string, fields: LogFields = {}): void => {
     if (level === "debug" && !debug) return;
-    console[level](redact(JSON.stringify({ level, message, ...base, ...fields }), env));
+    // Before it is JSON: escaping would hide a secret from the search.
+    const clean = (_key: string, value: unknown) =>
+      typeof value === "string" ? redact(value, env) : value;
+    console[level](JSON.stringify({ level, message, ...base, ...fields }, clean));
   };
   return {
     debug: (message, fields) => say("debug", message, fields),

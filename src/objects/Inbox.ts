@@ -363,15 +363,22 @@ export class Inbox {
   nextDue(): number | undefined {
     const now = this.#core.now();
     let next: number | undefined;
-    for (const row of this.#core.journal.inbox.open(0, SLICE)) {
-      const over = row.state === "dead" || row.state === "done";
-      const ready = Math.max(now, this.#pausedUntil);
-      // Claimed by this life: the watchdog that its claim armed covers it.
-      const mine =
-        row.seq !== this.#lost && row.claim?.startsWith(`${this.#core.incarnation}.`) === true;
-      const at = row.due_at ?? (over || mine ? now + this.#core.watchdogMs : ready);
-      next = Math.min(next ?? at, at);
-      if (!over && (row.flags & FLAG.parked) === 0) break;
+    let after = 0;
+    for (;;) {
+      const rows = this.#core.journal.inbox.open(after, SLICE);
+      for (const row of rows) {
+        after = row.seq;
+        const over = row.state === "dead" || row.state === "done";
+        const ready = Math.max(now, this.#pausedUntil);
+        // Claimed by this life: the watchdog that its claim armed covers it.
+        const mine =
+          row.seq !== this.#lost && row.claim?.startsWith(`${this.#core.incarnation}.`) === true;
+        const at = row.due_at ?? (over || mine ? now + this.#core.watchdogMs : ready);
+        next = Math.min(next ?? at, at);
+        // Everything behind an event that is not parked waits for it.
+        if (!over && (row.flags & FLAG.parked) === 0) return next;
+      }
+      if (rows.length < SLICE) break;
     }
     return next;
   }

@@ -42,9 +42,17 @@ export interface WireError {
   sentParts?: readonly string[];
 }
 
+/** A client's send. */
+export interface SendInput {
+  content: Content;
+  options: EnqueueOptions;
+  wait: boolean;
+  origin?: "bot" | "runtime";
+}
+
 /** Methods of a chat, by name. */
 export interface ChatMethods {
-  send(input: { content: Content; options: EnqueueOptions; wait: boolean }): Promise<WireSend>;
+  send(input: SendInput): Promise<WireSend>;
   edit(input: { id: string; content: Content }): Promise<null>;
   delete(input: { id: string }): Promise<null>;
   cancel(input: { key: string }): boolean;
@@ -87,17 +95,13 @@ export class Operations implements ChatMethods {
     this.#log = log;
   }
 
-  async send(input: {
-    content: Content;
-    options: EnqueueOptions;
-    wait: boolean;
-  }): Promise<WireSend> {
+  async send(input: SendInput): Promise<WireSend> {
     const intent: Intent = {
       scope: "",
       content: input.content,
       options: input.options,
       wait: input.wait,
-      origin: "bot",
+      origin: input.origin ?? "bot",
     };
     const { key, outcome, reason } = await this.#outbox.intend(intent);
     const answer: WireSend = {

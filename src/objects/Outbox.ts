@@ -69,6 +69,18 @@ export class Outbox {
     return this.#intents.intend(intent);
   }
 
+  /** A recorded step is not run again: what it said is taken over as it stands. */
+  adopt(sends: TurnSends, slots: readonly string[]): void {
+    for (const slot of slots) {
+      const head = sends.recorded(slot);
+      if (head === undefined) continue;
+      sends.consume(slot);
+      for (const row of this.#core.journal.outbox.partsOf(head))
+        if (isOpen(row)) this.#drain.hold(row);
+    }
+    this.#drain.kick();
+  }
+
   /** Runs a platform call that is not a send (an edit, a raw method) after what is in flight. */
   lane<T>(call: () => Promise<T>): Promise<T> {
     return this.#drain.lane(call);
@@ -309,7 +321,8 @@ export class Outbox {
     }
     if (row.state !== "sending" && row.state !== "unknown" && row.state !== "failed") return;
     // Proof of an attempt whose answer was lost, or is still on its way.
-    const owed = row.owed | (this.#core.bot.hasAfterSend ? OWES.afterSend : 0);
+    const tell = this.#core.bot.hasAfterSend && row.origin !== "runtime";
+    const owed = row.owed | (tell ? OWES.afterSend : 0);
     outbox.move(row, "sent", {
       receipt: JSON.stringify({
         id: status.platformId ?? row.marker ?? "",
@@ -334,7 +347,8 @@ export class Outbox {
       return;
     }
     if (row.state !== "sent" && row.state !== "unknown") return;
-    const told = this.#core.bot.hasListener("durability:dead") ? OWES.dead : 0;
+    const tell = this.#core.bot.hasListener("durability:dead") && row.origin !== "runtime";
+    const told = tell ? OWES.dead : 0;
     this.#core.journal.outbox.move(row, "dead", {
       error_kind: status.error?.kind ?? "unknown",
       error: status.error?.message ?? "the platform could not deliver it",

@@ -32,6 +32,7 @@ export class Reporter {
   readonly #core: Core;
   #wanted = false;
   #running = false;
+  #flushed = false;
 
   constructor(core: Core) {
     this.#core = core;
@@ -44,8 +45,10 @@ export class Reporter {
     this.#core.host.keepAlive(Promise.resolve().then(() => this.#send()));
   }
 
-  /** Reports what has gathered, if anything. */
+  /** Reports what has gathered, if anything; once per life also what an earlier one may have owed. */
   flush(): void {
+    if (!this.#flushed && this.#core.journal.schema.has("trouble")) this.#wanted = true;
+    this.#flushed = true;
     this.#core.host.keepAlive(this.#send());
   }
 

@@ -223,11 +223,10 @@ export class Drain {
     const due = outbox.due(this.#core.now(), SLICE);
     // Under strict order a row that is not due yet may be ahead of one that is.
     const ahead = strict ? outbox.waiting(SLICE) : [];
-    for (const row of [...due, ...ahead]) {
-      if (isOpen(row)) rows.set(placeKey(row), row);
-      // Over, but somebody has still to be told.
-      else if (row.due_at !== null && row.due_at <= this.#core.now()) this.#announcer.pushSend(row);
-    }
+    for (const row of [...due, ...ahead]) if (isOpen(row)) rows.set(placeKey(row), row);
+    // Over, but somebody has still to be told: beside the lane, so that no listener holds a send.
+    for (const row of outbox.owing(this.#core.now(), SLICE))
+      if (!isOpen(row)) this.#announcer.pushSend(row);
     return [...rows.values()].sort((a, b) => a.turn - b.turn || a.pos - b.pos);
   }
 

@@ -45,23 +45,38 @@ export class Ending {
 
   /** A row that nothing can send ends alone; its chat goes on. */
   giveUp(row: OutboxRow, kind: ErrorKind, error: string): void {
-    const owed = this.#listenedTo() & OWES.dead;
     const now = this.#core.now();
+    // What may have been sent is not dead, whatever keeps it from being settled now.
+    const sticky = row.state === "sending" || row.first_maybe_at !== null;
+    const told = this.#listenedTo(row);
+    const first = sticky && row.first_maybe_at === null;
+    const owed = row.owed | (sticky ? (first ? told & OWES.ambiguous : 0) : told & OWES.dead);
     const tellBy = now + this.#core.settings.outbox.leaseMs;
+    const extra = kind === "invalid_payload" ? {} : readExtra(row);
     this.#core.journal.commit("outbox.markFailed", () => {
       if (owed !== 0) this.#core.alarm.arm(tellBy);
-      this.#core.journal.outbox.move(row, "dead", {
+      const patch: Partial<OutboxRow> = {
         error_kind: kind,
         error,
+        extra: writeExtra({
+          ...extra,
+          ...(sticky ? { held: true } : {}),
+          ...(first ? { action: "held", cause: "crash" } : {}),
+        }),
         // Its columns may be what is broken.
-        ...(kind === "invalid_payload" ? { extra: null, address: null } : {}),
+        ...(kind === "invalid_payload" ? { address: null } : {}),
+        ...(first ? { first_maybe_at: now, maybes: row.maybes + 1 } : {}),
+        claim: null,
         finished_at: now,
         owed,
         due_at: owed === 0 ? null : tellBy,
-      });
+      };
+      const to = sticky ? "unknown" : "dead";
+      if (row.state === to) this.#core.journal.outbox.update(row, patch);
+      else this.#core.journal.outbox.move(row, to, patch);
       follow(this.#core, row, (next) => this.#hooks.isHeld(next));
     });
-    this.#core.metrics.count("outboxDead");
+    this.#core.metrics.count(sticky ? "outboxAmbiguous" : "outboxDead");
     this.#core.host.log.error("a send is given up", { turn: row.turn, pos: row.pos, kind, error });
     this.#hooks.done(row);
   }
@@ -205,7 +220,7 @@ export class Ending {
     const channel = this.#core.channel();
     const extra = { ...verdict.extra };
     const patch: Partial<OutboxRow> = { ...verdict.patch, claim: null };
-    let owed = verdict.owes & this.#listenedTo();
+    let owed = verdict.owes & this.#listenedTo(row);
     if (verdict.to === "suppressed") extra.reason = "diverged";
     if (verdict.to === "unknown" && extra.superseded === true) {
       extra.held = true;
@@ -248,8 +263,10 @@ export class Ending {
   }
 
   /** Announcements that somebody listens to; the others are told to the log alone and cost no row. */
-  #listenedTo(): number {
+  #listenedTo(row: OutboxRow): number {
     const { bot } = this.#core;
+    // A notice by a listener that fails must not call that listener again.
+    if (row.origin === "runtime") return 0;
     return (
       (bot.hasListener("durability:ambiguous") ? OWES.ambiguous : 0) |
       (bot.hasListener("durability:dead") ? OWES.dead : 0) |

@@ -156,8 +156,7 @@ export class Intents {
     const rows = rowsOf(draft, rendered);
     const head = rows[0] as OutboxRow;
     if (intent.options.when === "settled" && intent.sends !== undefined) {
-      intent.sends.settled.push({ rows, kept: rendered.kept, replaces: draft.replaces ?? [] });
-      intent.sends.record(head);
+      intent.sends.hold({ rows, kept: rendered.kept, replaces: draft.replaces ?? [] });
       return Promise.resolve({ key: draft.publicKey, outcome: { status: "deferred", rows: [] } });
     }
     const started = this.#startNow(intent, head);

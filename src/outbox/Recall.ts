@@ -42,7 +42,11 @@ export class Recall {
           ? undefined
           : Promise.resolve({ key: draft.publicKey, outcome: { status: "deferred", rows: [] } });
       }
-      if (draft.intent.options.onConflict === "replace" && this.#replaceable(draft, head, true))
+      if (
+        sends?.settledBefore !== true &&
+        draft.intent.options.onConflict === "replace" &&
+        this.#replaceable(draft, head, true)
+      )
         return undefined;
       sends?.consume(head.slot);
       return this.#fromRecord(draft, head);
@@ -55,6 +59,12 @@ export class Recall {
     const head = sends?.recorded(draft.slot);
     if (sends === undefined || head === undefined) return undefined;
     const current = outbox.get(head.turn, head.pos) ?? head;
+    if (!sends.settledBefore && wasTakenBack(current) && this.#replaceable(draft, current)) {
+      // The run that took it back failed; this one may say it.
+      draft.pos = current.pos;
+      sends.consume(draft.slot);
+      return undefined;
+    }
     if (current.fingerprint === draft.fingerprint && readExtra(current).superseded !== true) {
       sends.consume(draft.slot);
       return this.#fromRecord(draft, current);
@@ -109,6 +119,7 @@ export class Recall {
     const rows = this.#core.journal.outbox.partsOf(head);
     const free = (row: OutboxRow): boolean =>
       (orCancelled && row.state === "suppressed" && readExtra(row).reason === "cancelled") ||
+      wasTakenBack(row) ||
       ((row.state === "pending" || row.state === "failed") && row.first_maybe_at === null);
     if (!rows.every(free) || rows.some((row) => this.#drain.isInFlight(row))) return false;
     draft.replaces = rows;
@@ -185,4 +196,11 @@ export class Recall {
     }
     return { key, outcome };
   }
+}
+
+/** Whether a send was dropped with the turn that failed or was stopped. */
+function wasTakenBack(row: OutboxRow): boolean {
+  if (row.state !== "suppressed") return false;
+  const { reason } = readExtra(row);
+  return reason === "turn_failed" || reason === "turn_aborted";
 }

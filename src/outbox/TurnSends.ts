@@ -23,6 +23,9 @@ export class TurnSends {
   /** Sends on a closed context throw. */
   closed = false;
   readonly settled: SettledIntent[] = [];
+  /** Told of each slot that this run uses, and of each send held back: a step records them. */
+  onUse: (slot: string) => void = () => {};
+  onSettled: (intent: SettledIntent) => void = () => {};
   /** Keeps the order of sends while `before` hooks run. */
   hooks: Promise<unknown> = Promise.resolve();
   /** Sends in progress, which the turn waits for. */
@@ -89,6 +92,15 @@ export class TurnSends {
   /** Marks a slot as asked for by this run. */
   consume(slot: string): void {
     this.#consumed.add(slot);
+    this.onUse(slot);
+  }
+
+  /** Holds a send back for the settle. */
+  hold(intent: SettledIntent): void {
+    this.settled.push(intent);
+    const head = intent.rows[0];
+    if (head !== undefined) this.record(head);
+    this.onSettled(intent);
   }
 
   isConsumed(slot: string): boolean {
@@ -98,6 +110,6 @@ export class TurnSends {
   /** Remembers what this run recorded. */
   record(head: OutboxRow): void {
     this.#recorded.set(head.slot, head);
-    this.#consumed.add(head.slot);
+    this.consume(head.slot);
   }
 }

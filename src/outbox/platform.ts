@@ -77,13 +77,22 @@ export async function callChannel(
         message: "accepted without a message id",
       };
     }
-    return answer;
+    return answer.ok ? answer : { ...answer, ...wholeWait(answer.retryAfterMs) };
   } catch (error) {
     const message = redact(messageOf(error), core.host.env);
     return { ok: false, kind: "unknown", evidence: "maybe_sent", message };
   } finally {
     abort.abort();
   }
+}
+
+/** The longest that a platform's wait is believed, in ms (30 days). */
+const MAX_WAIT_MS = 30 * 86_400_000;
+
+/** A platform's wait in whole milliseconds, never shortened but to what a journal can hold. */
+function wholeWait(ms: number | undefined): { retryAfterMs?: number } {
+  if (ms === undefined || !(ms >= 0)) return {};
+  return { retryAfterMs: Math.min(Math.ceil(ms), MAX_WAIT_MS) };
 }
 
 function notSent(error: unknown): Extract<SendResult, { ok: false }> {

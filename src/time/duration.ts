@@ -11,9 +11,12 @@ const UNITS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000
 
 /** Parses a duration into milliseconds; `undefined` when it is not one, or negative. */
 export function parseDuration(value: unknown): number | undefined {
-  if (typeof value === "number") return Number.isFinite(value) && value >= 0 ? value : undefined;
+  // Whole milliseconds: times are integers in the journal, and 4.1 minutes are not quite.
+  if (typeof value === "number") {
+    return Number.isFinite(value) && value >= 0 ? Math.round(value) : undefined;
+  }
   if (typeof value !== "string") return undefined;
   const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(value);
   const unit = match?.[2] === undefined ? undefined : UNITS[match[2]];
-  return unit === undefined ? undefined : Number(match?.[1]) * unit;
+  return unit === undefined ? undefined : Math.round(Number(match?.[1]) * unit);
 }

@@ -44,12 +44,22 @@ export class ActorClient implements Client {
   readonly #actors: Actors;
   readonly #bot: BotRuntime;
   readonly #uuid: () => string;
+  readonly #origin: "bot" | "runtime";
 
-  /** @param uuid names sends that have no key of their own */
-  constructor(actors: Actors, bot: BotRuntime, uuid: () => string = () => crypto.randomUUID()) {
+  /**
+   * @param uuid names sends that have no key of their own
+   * @param origin `runtime` for listeners: their sends are not announced, or one that fails would go on for ever
+   */
+  constructor(
+    actors: Actors,
+    bot: BotRuntime,
+    uuid: () => string = () => crypto.randomUUID(),
+    origin: "bot" | "runtime" = "bot",
+  ) {
     this.#actors = actors;
     this.#bot = bot;
     this.#uuid = uuid;
+    this.#origin = origin;
   }
 
   chat(address: Address | string): ChatClient {
@@ -133,6 +143,7 @@ export class ActorClient implements Client {
       // Named here, so that a call that a reset cut off can be repeated.
       options: { ...jsonOptions(options), idempotencyKey: options.idempotencyKey ?? this.#uuid() },
       wait,
+      origin: this.#origin,
       identity: identityOf(target),
     });
     if (sent.error !== undefined) throw errorFrom(sent.error);

@@ -7,6 +7,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { StateWrite } from "../journal/SideTables.ts";
 import { encodeKey } from "../outbox/keys.ts";
+import type { SettledIntent } from "../outbox/TurnSends.ts";
 import { refuseTooLarge } from "./tooLarge.ts";
 
 /** The step that the current code runs in. */
@@ -15,6 +16,8 @@ interface StepFrame {
   /** `a/b` for step b inside step a. */
   path: string;
   writes: StateWrite[];
+  slots: string[];
+  settled: SettledIntent[];
   /** How often each name was used in this frame. */
   used: Map<string, number>;
 }
@@ -30,17 +33,40 @@ export interface StepStore {
 interface StepRecord {
   v?: unknown;
   s?: StateWrite[];
+  /** Slots of the sends that it made. */
+  o?: string[];
+  /** Sends that it held back for the settle. */
+  e?: SettledIntent[];
 }
 
 /** The steps of one run. */
 export class Steps {
   readonly #store: StepStore;
   readonly #applyState: (writes: readonly StateWrite[]) => void;
+  readonly #adopt: (slots: readonly string[], settled: readonly SettledIntent[]) => void;
   readonly #used = new Map<string, number>();
 
-  constructor(store: StepStore, applyState: (writes: readonly StateWrite[]) => void) {
+  /**
+   * @param adopt takes over the sends of a step that is answered from its record
+   */
+  constructor(
+    store: StepStore,
+    applyState: (writes: readonly StateWrite[]) => void,
+    adopt: (slots: readonly string[], settled: readonly SettledIntent[]) => void,
+  ) {
     this.#store = store;
     this.#applyState = applyState;
+    this.#adopt = adopt;
+  }
+
+  /** Notes a send of the step that runs now. */
+  noteSend(slot: string): void {
+    this.#frame()?.slots.push(slot);
+  }
+
+  /** Notes a send that the step which runs now holds back for the settle. */
+  noteSettled(intent: SettledIntent): void {
+    this.#frame()?.settled.push(intent);
   }
 
   /** The scope of sends made now: empty outside steps. */
@@ -66,22 +92,43 @@ export class Steps {
     const known = this.#store.read(path);
     if (known !== undefined) {
       const record = JSON.parse(known) as StepRecord;
+      this.#adopt(record.o ?? [], record.e ?? []);
+      frame?.slots.push(...(record.o ?? []));
+      frame?.settled.push(...(record.e ?? []));
       if (record.s !== undefined) {
         this.#applyState(record.s);
         frame?.writes.push(...record.s);
       }
       return record.v as T;
     }
-    const inner: StepFrame = { owner: this, path, writes: [], used: new Map() };
-    const value = await current.run(inner, async () => fn());
+    const inner: StepFrame = {
+      owner: this,
+      path,
+      writes: [],
+      slots: [],
+      settled: [],
+      used: new Map(),
+    };
+    let value: T;
+    try {
+      value = await current.run(inner, async () => fn());
+    } catch (error) {
+      // Nothing was recorded: the next try has the same name, on a replay, too.
+      if (used.get(name) === count) used.set(name, count - 1);
+      throw error;
+    }
     const text = JSON.stringify({
       ...(value === undefined ? {} : { v: value }),
       ...(inner.writes.length === 0 ? {} : { s: inner.writes }),
+      ...(inner.slots.length === 0 ? {} : { o: inner.slots }),
+      ...(inner.settled.length === 0 ? {} : { e: inner.settled }),
     } satisfies StepRecord);
     refuseTooLarge(`the result of step "${name}"`, text);
     this.#store.record(path, text);
     // A step around this one records what its inner steps wrote, too.
     frame?.writes.push(...inner.writes);
+    frame?.slots.push(...inner.slots);
+    frame?.settled.push(...inner.settled);
     return value;
   }
 

@@ -8,7 +8,7 @@ import { TurnEndedError } from "../channels/errors.ts";
 import type { InboundEvent } from "../channels/events.ts";
 import { FLAG, type InboxRow, type OutboxRow } from "../journal/records.ts";
 import type { Core } from "../objects/Core.ts";
-import { TurnSends } from "../outbox/TurnSends.ts";
+import { type SettledIntent, TurnSends } from "../outbox/TurnSends.ts";
 import type { Duration } from "../time/duration.ts";
 import { Steps } from "./Steps.ts";
 import { TurnState } from "./TurnState.ts";
@@ -61,8 +61,23 @@ export class Turn {
         },
       },
       (writes) => this.state.apply(writes),
+      (slots, settled) => this.#adopt(slots, settled),
     );
+    this.sends.onUse = (slot) => this.steps.noteSend(slot);
+    this.sends.onSettled = (intent) => this.steps.noteSettled(intent);
   }
+
+  /** Takes over what a recorded step said: it is not run again to say it. */
+  #adopt(slots: readonly string[], settled: readonly SettledIntent[]): void {
+    for (const intent of settled) {
+      const head = intent.rows[0];
+      if (head !== undefined && this.sends.recorded(head.slot) === undefined)
+        this.sends.hold(intent);
+    }
+    this.adoptSends(slots);
+  }
+  /** Delivers recorded sends on behalf of this run; filled in by whoever runs the turn. */
+  adoptSends: (slots: readonly string[]) => void = () => {};
 
   /** No further sends: the turn is settled, timed out or interrupted. */
   close(reason?: unknown): void {

@@ -44,6 +44,8 @@ export class TurnRunner {
       if (event.chat?.id === undefined) throw new Error("it names no chat");
       const recorded = row.runs > 1 ? core.journal.outbox.ofTurn(row.seq) : [];
       turn = new Turn(core, row, claim, event, recorded);
+      const { sends } = turn;
+      turn.adoptSends = (slots) => outbox.adopt(sends, slots);
       outbox.recover(recorded);
     } catch (error) {
       this.#unreadable(row, claim, error);
