@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { type FSWatcher, watch } from "node:fs";
+import { type FSWatcher, readdirSync, statSync, watch } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { removeRun, writeRun } from "./lock.ts";
@@ -39,6 +39,8 @@ const POLL_MS = 100;
 const COMPLAINT_MS = 3_000;
 /** Editors write a file in several steps. */
 const SETTLE_MS = 150;
+/** How often the sources are looked at while the bot is broken. */
+const SOURCES_MS = 500;
 const MINUTE_MS = 60_000;
 /** A runtime that dies sooner than this after its start, this often in a row, is not started again. */
 const SHORT_LIFE_MS = 10_000;
@@ -267,6 +269,7 @@ export class Session {
 
   #waitForChange(): void {
     this.#waiting = true;
+    this.#pollSources();
     say(paint("yellow", "Waiting for a change to try again."));
   }
 
@@ -291,6 +294,9 @@ export class Session {
     }
   }
 
+  #onSources: () => void = () => {};
+  #poll: NodeJS.Timeout | undefined;
+
   #watch(): void {
     const { root } = this.#options;
     const changed = (restarts: boolean) => {
@@ -302,15 +308,30 @@ export class Session {
         this.#queue(() => this.#again());
       }, SETTLE_MS);
     };
-    // Wrangler watches the sources and its configuration itself, as long as it lives.
-    const sources = watch(join(root, "src"), { recursive: true }, () => changed(false));
+    // Wrangler watches the sources itself, as long as it lives; while it does not, they are polled.
+    this.#onSources = () => changed(false);
     const others = watch(root, (_event, name) => {
       if (name !== null && VARIABLES.includes(name)) changed(true);
       else if (name === CONFIG) changed(false);
     });
-    this.#watchers.push(sources, others);
+    this.#watchers.push(others);
     // A folder that cannot be watched (too many are) costs the comfort, not the bot.
     for (const watcher of this.#watchers) watcher.on("error", () => watcher.close());
+  }
+
+  /**
+   * Looks at the sources until one has changed. A recursive `fs.watch` would lose a file that an editor
+   * replaces by renaming another over it, which is how many save.
+   */
+  #pollSources(): void {
+    const seen = newestChange(join(this.#options.root, "src"));
+    const look = () => {
+      if (this.#stopping || !this.#waiting) return;
+      if (newestChange(join(this.#options.root, "src")) !== seen) this.#onSources();
+      else this.#poll = setTimeout(look, SOURCES_MS);
+    };
+    clearTimeout(this.#poll);
+    this.#poll = setTimeout(look, SOURCES_MS);
   }
 
   /** One at a time. */
@@ -353,4 +374,20 @@ export class Session {
       if (this.#options.verbose) say(paint("dim", `scheduled: ${String(error)}`));
     }
   }
+}
+
+/** What tells one state of a folder from another: how many files, and when the newest changed. */
+function newestChange(folder: string): string {
+  let count = 0;
+  let newest = 0;
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue;
+    count += 1;
+    try {
+      newest = Math.max(newest, statSync(join(entry.parentPath, entry.name)).mtimeMs);
+    } catch {
+      // It went between the list and the look.
+    }
+  }
+  return `${count}/${newest}`;
 }

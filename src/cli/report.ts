@@ -90,7 +90,11 @@ export function eventLine(event: OutputEvent): string | undefined {
     case "crashed":
       return undefined;
     case "problem":
-      return `${paint("red", problemTitle(event.of))}\n${indent(event.text)}`;
+      return [
+        paint("red", problemTitle(event.of)),
+        indent(event.text),
+        ...(event.of === "build" ? [paint("yellow", "Requests wait until it builds again.")] : []),
+      ].join("\n");
   }
 }
 

@@ -57,7 +57,12 @@ export async function handleWebhook(
   const shaken = await channel.inbound.handshake?.(raw, configured.options);
   if (shaken !== undefined) return shaken;
   if (request.method !== "POST") return plain(405, { allow: "POST" });
-  if (!(await channel.inbound.verify(raw, configured.options))) return plain(401);
+  if (!(await channel.inbound.verify(raw, configured.options))) {
+    parts.log.warn("a webhook's secret or signature does not match", {
+      connection: channel.connection,
+    });
+    return plain(401);
+  }
   let items: InboundItem[];
   try {
     const context = {

@@ -193,7 +193,11 @@ export class Ending {
     }
     if (row.state === "dead") this.#core.metrics.count("outboxDead");
     if (row.state !== "sent") {
-      this.#core.host.log.warn("a send did not go through", {
+      const doubt = row.first_maybe_at !== null;
+      const message = doubt
+        ? "nobody knows whether a send went through"
+        : "a send did not go through";
+      this.#core.host.log.warn(message, {
         state: row.state,
         turn: row.turn,
         pos: row.pos,

@@ -16,6 +16,7 @@ import { ActorClient } from "../turns/ActorClient.ts";
 import type { Bot } from "../turns/Bot.ts";
 import type { Announcements, BotRuntime } from "../turns/BotRuntime.ts";
 import type { Client } from "../turns/Client.ts";
+import { refuseFetch, withFetch } from "./fetchScope.ts";
 import { MockPlatform } from "./MockPlatform.ts";
 import { mockProvider } from "./MockProvider.ts";
 import { NodeRuntime, type ProbeHit } from "./node/NodeRuntime.ts";
@@ -62,7 +63,7 @@ export class TestBot {
 
   constructor(bot: BotRuntime, options: TestBotOptions = {}) {
     this.#bot = bot;
-    const seen = this.#wrap();
+    const seen = this.#wrap(options.fetch ?? refuseFetch);
     this.runtime = new NodeRuntime({
       make: (host, kind, name) => {
         if (kind === "Registry") return new RegistryBook(host);
@@ -242,7 +243,7 @@ export class TestBot {
   }
 
   /** The bot as the engine sees it, with stand-ins for its channels and a record of announcements. */
-  #wrap(): BotRuntime {
+  #wrap(answer: (request: Request) => Promise<Response>): BotRuntime {
     const bot = this.#bot;
     const channels = this.#channels;
     const announced = this.announced;
@@ -254,20 +255,20 @@ export class TestBot {
         return [...channels.values()];
       },
       channel: (connection) => channels.get(connection),
-      handle: (context) => bot.handle(context),
+      handle: (context) => withFetch(answer, () => bot.handle(context)),
       get hasBeforeSend() {
         return bot.hasBeforeSend;
       },
-      beforeSend: (send) => bot.beforeSend(send),
+      beforeSend: (send) => withFetch(answer, () => bot.beforeSend(send)),
       get hasAfterSend() {
         return bot.hasAfterSend;
       },
-      afterSend: (event, tools) => bot.afterSend(event, tools),
+      afterSend: (event, tools) => withFetch(answer, () => bot.afterSend(event, tools)),
       // Every announcement is recorded, so every one has a listener.
       hasListener: (kind) => kind !== "status" || bot.hasListener(kind),
       announce: async (kind, event, tools) => {
         announced.push({ kind, event } as Announced);
-        await bot.announce(kind, event, tools);
+        await withFetch(answer, () => bot.announce(kind, event, tools));
       },
     };
   }

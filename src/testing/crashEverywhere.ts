@@ -73,8 +73,15 @@ async function once(
     await t.idle();
     await assert(t, point);
   } catch (error) {
-    if (point === undefined || !(error instanceof Error)) throw error;
-    error.message = `killed ${point.side} "${point.label}" (time ${point.nth}): ${error.message}`;
+    if (!(error instanceof Error)) throw error;
+    const where =
+      point === undefined
+        ? "without a crash"
+        : `killed ${point.side} "${point.label}" (time ${point.nth})`;
+    const { message } = error;
+    error.message = `${where}: ${message}`;
+    // Runners print the stack, which was made with the message as it was.
+    if (error.stack !== undefined) error.stack = error.stack.replace(message, error.message);
     throw error;
   } finally {
     t.close();

@@ -127,3 +127,29 @@ test("a listener that hangs holds no later send", async () => {
   await t.advance("1m");
   expect(t.user("ann").screen).toHaveLength(80);
 });
+
+describe("a fetch of the bot", () => {
+  test("goes to the test that runs it", async () => {
+    const bot = blind();
+    bot.otherwise(async (ctx) => {
+      const answer = await fetch("https://example.com/rate");
+      await ctx.reply(await answer.text());
+    });
+    t = testBot(bot, { fetch: async (request) => new Response(`from ${request.url}`) });
+    await t.user("ann").say("hi");
+    expect(t.user("ann").screen).toEqual(["from https://example.com/rate"]);
+  });
+
+  test("that no test answers throws with its URL, instead of reaching the network", async () => {
+    const bot = blind();
+    bot.otherwise(async () => {
+      await fetch("https://example.com/rate");
+    });
+    t = testBot(bot);
+    await t.user("ann").say("hi");
+    const errors = t.announced.flatMap((one) =>
+      one.kind === "error" ? [String(one.event.error)] : [],
+    );
+    expect(errors).toEqual([expect.stringContaining("https://example.com/rate")]);
+  });
+});
