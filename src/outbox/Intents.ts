@@ -87,8 +87,9 @@ export class Intents {
       if (intent.sends?.closed) {
         throw new TurnEndedError("the turn ended while a `before` hook ran");
       }
-      // Another call with the same key may have been recorded while the hooks ran.
-      const meanwhile = recorded && encodable ? this.#recall.known(draft) : undefined;
+      // Another call with the same key may have been recorded while the hooks ran; a slot is this call's own.
+      const shared = options.idempotencyKey !== undefined && recorded && encodable;
+      const meanwhile = shared ? this.#recall.known(draft) : undefined;
       if (meanwhile !== undefined) return meanwhile;
     }
     if (!recorded) return this.#direct(draft);

@@ -153,3 +153,22 @@ describe("a fetch of the bot", () => {
     expect(errors).toEqual([expect.stringContaining("https://example.com/rate")]);
   });
 });
+
+test("a replay that says something else while hooks run keeps the key of its place", async () => {
+  const bot = blind();
+  bot.before("send", async () => {});
+  bot.otherwise(async (ctx) => {
+    const said = ctx.reply(ctx.attempt === 1 ? "old" : "new");
+    if (ctx.attempt === 1) {
+      await new Promise((resolve) => t.runtime.clock.setTimer(1_000, () => resolve(undefined)));
+      throw new RetryTurn({ after: "1s" });
+    }
+    expect((await said).key).toBe("e1:0");
+  });
+  t = testBot(bot, {});
+  t.platform().failNext({ type: "refuse", kind: "transient", retryAfterMs: 14_000 });
+  await t.user("ann").say("hi");
+  await t.advance("1m");
+  expect(t.user("ann").screen).toEqual(["new"]);
+  expect(t.announced).toEqual([]);
+});
