@@ -166,7 +166,7 @@ test("a replay that says something else while hooks run keeps the key of its pla
     expect((await said).key).toBe("e1:0");
   });
   t = testBot(bot, {});
-  t.platform().failNext({ type: "refuse", kind: "transient", retryAfterMs: 14_000 });
+  t.platform().failNext({ type: "refuse", kind: "transient", retryAfterMs: 60_000 });
   await t.user("ann").say("hi");
   await t.advance("1m");
   expect(t.user("ann").screen).toEqual(["new"]);
