@@ -19,13 +19,10 @@ import { Drain } from "../outbox/Drain.ts";
 import type { Decided, Intent } from "../outbox/draft.ts";
 import { follow } from "../outbox/follow.ts";
 import { Intents } from "../outbox/Intents.ts";
-import { placeOfMarker } from "../outbox/keys.ts";
+import { Statuses } from "../outbox/Statuses.ts";
 import type { TurnSends } from "../outbox/TurnSends.ts";
 import type { ListenerTools } from "../turns/BotRuntime.ts";
 import type { Core } from "./Core.ts";
-
-/** Statuses for rows whose receipt is not there yet, kept in memory. */
-const MAX_EARLY_STATUSES = 50;
 
 /** How a turn ended, for the sends it leaves behind. */
 export type TurnEnd = "settled" | "failed" | "aborted" | "dead" | "retry";
@@ -37,7 +34,7 @@ export class Outbox {
   readonly #drain: Drain;
   readonly #deliveries: Deliveries;
   readonly #intents: Intents;
-  readonly #early: DeliveryStatus[] = [];
+  readonly #statuses: Statuses;
   readonly #onTrouble: () => void;
 
   constructor(core: Core, tools: () => ListenerTools, onTrouble: () => void) {
@@ -46,6 +43,7 @@ export class Outbox {
     this.announcer = new Announcer(core, tools);
     this.#deliveries = new Deliveries(core.host.clock, () => this.#drain.kick());
     this.#drain = new Drain(core, this.#deliveries, this.announcer, (row) => this.#done(row));
+    this.#statuses = new Statuses(core, (row) => this.#drain.isHeld(row));
     this.#intents = new Intents(core, this.#drain, this.#deliveries);
   }
 
@@ -157,26 +155,12 @@ export class Outbox {
 
   /** Applies a delivery status. Call inside the receive commit. Returns the row it was about. */
   applyStatus(status: DeliveryStatus): OutboxRow | undefined {
-    const row = this.#find(status.marker, status.platformId);
-    if (row === undefined) {
-      this.#keepEarly(status);
-      return undefined;
-    }
-    this.#apply(row, status);
-    return row;
+    return this.#statuses.apply(status);
   }
 
-  /** Whether an event is our own message come back; settles an unknown send. Call inside the receive commit. */
+  /** Whether an event is our own message come back. Call inside the receive commit. */
   absorbEcho(event: InboundEvent, marker: string | undefined): boolean {
-    const row = this.#find(marker, event.messageId);
-    if (row === undefined) return false;
-    this.#apply(row, {
-      status: "sent",
-      at: event.at,
-      chat: event.chat,
-      ...(event.messageId === undefined ? {} : { platformId: event.messageId }),
-    });
-    return true;
+    return this.#statuses.absorbEcho(event, marker);
   }
 
   /** Sends a dead, failed or unknown record again, with a fresh budget. Returns whether it could. */
@@ -293,88 +277,9 @@ export class Outbox {
     );
   }
 
-  #find(marker: string | undefined, platformId: string | undefined): OutboxRow | undefined {
-    const { outbox, side } = this.#core.journal;
-    if (marker !== undefined) {
-      const place = placeOfMarker(marker);
-      const row = place && outbox.get(place.turn, place.pos);
-      if (row?.marker === marker) return row;
-    }
-    const place = platformId === undefined ? undefined : side.receipt(platformId);
-    return place && outbox.get(place.turn, place.pos);
-  }
-
-  #apply(row: OutboxRow, status: DeliveryStatus): void {
-    const { outbox } = this.#core.journal;
-    const extra = readExtra(row);
-    if (status.status === "failed") {
-      this.#applyFailure(row, status);
-      return;
-    }
-    const rank = ["sent", "delivered", "read"];
-    const delivery = status.status === "sent" ? undefined : status.status;
-    if (row.state === "sent") {
-      const known = rank.indexOf(extra.delivery ?? "sent");
-      if (delivery === undefined || rank.indexOf(delivery) <= known) return;
-      outbox.update(row, { extra: writeExtra({ ...extra, delivery }) });
-      return;
-    }
-    if (row.state !== "sending" && row.state !== "unknown" && row.state !== "failed") return;
-    // Proof of an attempt whose answer was lost, or is still on its way.
-    const tell = this.#core.bot.hasAfterSend && row.origin !== "runtime";
-    const owed = row.owed | (tell ? OWES.afterSend : 0);
-    outbox.move(row, "sent", {
-      receipt: JSON.stringify({
-        id: status.platformId ?? row.marker ?? "",
-        kind: "other",
-        at: status.at,
-      }),
-      extra: writeExtra({ ...extra, ...(delivery === undefined ? {} : { delivery }) }),
-      error: null,
-      error_kind: null,
-      finished_at: this.#core.now(),
-      claim: null,
-      ...this.#owing(owed),
-    });
-    this.#follow(row);
-  }
-
-  /** The platform could not deliver what it had accepted. */
-  #applyFailure(row: OutboxRow, status: DeliveryStatus): void {
-    if (row.state === "sending" || row.state === "failed") {
-      // The answer that says what was accepted is still on its way.
-      this.#keepEarly(status);
-      return;
-    }
-    if (row.state !== "sent" && row.state !== "unknown") return;
-    const tell = this.#core.bot.hasListener("durability:dead") && row.origin !== "runtime";
-    const told = tell ? OWES.dead : 0;
-    this.#core.journal.outbox.move(row, "dead", {
-      error_kind: status.error?.kind ?? "unknown",
-      error: status.error?.message ?? "the platform could not deliver it",
-      extra: writeExtra({ ...readExtra(row), delivery: "failed" }),
-      ...this.#owing(row.owed | told),
-    });
-    this.#core.metrics.count("outboxDead");
-    this.#follow(row);
-  }
-
-  /** What a finished row owes to listeners, with the wake-up for it. Call inside a commit. */
-  #owing(owed: number): { owed: number; due_at: number | null } {
-    if (owed === 0) return { owed, due_at: null };
-    const due_at = this.#core.now() + this.#core.settings.outbox.leaseMs;
-    this.#core.alarm.arm(due_at);
-    return { owed, due_at };
-  }
-
-  #keepEarly(status: DeliveryStatus): void {
-    this.#early.push(status);
-    if (this.#early.length > MAX_EARLY_STATUSES) this.#early.shift();
-  }
-
   /** A row changed: tell who waits, announce what is owed, apply what came early. */
   #done(row: OutboxRow): void {
-    if (row.state === "sent" && this.#early.length > 0) this.#applyEarly(row);
+    if (row.state === "sent") this.#statuses.applyEarly(row);
     if (
       row.state === "dead" ||
       row.state === "unknown" ||
@@ -386,20 +291,6 @@ export class Outbox {
 
   #follow(row: OutboxRow): void {
     follow(this.#core, row, (next) => this.#drain.isHeld(next));
-  }
-
-  #applyEarly(row: OutboxRow): void {
-    const id = row.receipt === null ? undefined : (JSON.parse(row.receipt) as { id: string }).id;
-    const mine = this.#early.filter(
-      (status) =>
-        (status.platformId !== undefined && status.platformId === id) ||
-        (status.marker !== undefined && status.marker === row.marker),
-    );
-    if (mine.length === 0) return;
-    this.#core.journal.commit("outbox.status", () => {
-      for (const status of mine) this.#apply(row, status);
-    });
-    for (const status of mine) this.#early.splice(this.#early.indexOf(status), 1);
   }
 
   /** Tells inline waiters and listeners about a row. */

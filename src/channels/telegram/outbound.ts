@@ -29,6 +29,7 @@ import {
   isSentAndDeleted,
 } from "./errors.ts";
 import { CAPTION_LIMIT, keyboardOf, render, renderEdit, TEXT_LIMIT } from "./render.ts";
+import { plain, readdress } from "./rework.ts";
 
 type Io = ChannelIo<TelegramConfig>;
 type Message = { id: string; address: Address };
@@ -45,6 +46,8 @@ export const NO_MESSAGE_ID = "0";
 /** The outbound half of the channel. */
 export const outbound: Outbound<TelegramConfig> = {
   render,
+  plain,
+  readdress,
   send,
   edit,
   async selfTest(io) {

@@ -63,14 +63,11 @@ function acceptsLink(url: string): boolean {
  * @throws {UnsupportedContentError} for a template
  * @throws {DeliveryError} for content that holds nothing to send
  */
-export function render(
-  content: PlainContent,
-  target: { address: Address; format?: "plain" },
-): RenderedPart[] {
+export function render(content: PlainContent, target: { address: Address }): RenderedPart[] {
   if (content.template !== undefined) {
     throw new UnsupportedContentError("Telegram has no message templates");
   }
-  const plain = target.format === "plain" || content.format === "plain";
+  const plain = content.format === "plain";
   const drafts = draftsOf(content, plain);
   if (drafts.length === 0) {
     throw new DeliveryError("the message is empty: Telegram needs a text or media", {
@@ -87,8 +84,8 @@ export function render(
     if (last && content.buttons !== undefined) body.reply_markup = keyboardOf(content.buttons);
     for (const [name, value] of Object.entries(content.native ?? {})) {
       const misplaced = (FIRST_ONLY.has(name) && !first) || (LAST_ONLY.has(name) && !last);
-      // With entities a parse mode would read the text a second time; as plain text it was refused.
-      const reparse = name === "parse_mode" && (target.format === "plain" || !plain);
+      // With entities a parse mode would read the text a second time.
+      const reparse = name === "parse_mode" && !plain;
       if (!OWNED.has(name) && !misplaced && !reparse) body[name] = value;
     }
     const request: Record<string, Json> = { method: draft.method, body };
