@@ -153,6 +153,14 @@ export class Attempt {
     }
     if (now > expiresAt(context))
       return this.#ending.stop(row, giveUp(context, "transient", "older than `outbox.maxAgeMs`"));
+    if (context.extra.superseded === true && row.state !== "unknown") {
+      // Nobody wants it repeated: unsent it is dropped, else it stays in doubt.
+      if (row.first_maybe_at === null) return this.#ending.drop(row);
+      return this.#ending.stop(
+        row,
+        giveUp(context, "cancelled", "its turn says something else by now"),
+      );
+    }
     const late = beforeRepeat(context);
     if (late !== undefined) return this.#ending.stop(row, late);
     const patch: Partial<OutboxRow> = {};

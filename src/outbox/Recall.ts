@@ -136,8 +136,11 @@ export class Recall {
         const extra: OutboxExtra = { ...readExtra(row), superseded: true };
         const now = this.#core.now();
         const unsent =
-          row.state === "pending" || (row.state === "failed" && row.first_maybe_at === null);
-        if (unsent && !this.#drain.isInFlight(row)) {
+          row.first_maybe_at === null && (row.state === "pending" || row.state === "failed");
+        if (this.#drain.isInFlight(row)) {
+          outbox.update(row, { extra: writeExtra(extra) });
+          this.#drain.hold(row);
+        } else if (unsent) {
           outbox.move(row, "suppressed", {
             extra: writeExtra({ ...extra, reason: "diverged" }),
             due_at: null,
