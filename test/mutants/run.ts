@@ -49,8 +49,19 @@ async function runTests(directory: string): Promise<Outcome> {
 async function runStage(directory: string, suites: readonly string[]): Promise<Outcome> {
   const output = join(directory, "report.json");
   const child = spawn(
-    join(ROOT, "node_modules/.bin/vitest"),
-    ["run", "--project", "node", "--reporter", "json", "--outputFile", output, ...suites],
+    // This very Node: the one that a shebang finds may be too old.
+    process.execPath,
+    [
+      join(ROOT, "node_modules/vitest/vitest.mjs"),
+      "run",
+      "--project",
+      "node",
+      "--reporter",
+      "json",
+      "--outputFile",
+      output,
+      ...suites,
+    ],
     { cwd: directory, stdio: "ignore", detached: true, env: { ...process.env, CI: "true" } },
   );
   const timer = setTimeout(() => {
