@@ -80,11 +80,6 @@ export class InboxTable {
     );
   }
 
-  /** Whether anything is open. */
-  anyOpen(): boolean {
-    return this.#sql.all(`SELECT 1 AS x FROM inbox WHERE open = 1 LIMIT 1`).length > 0;
-  }
-
   /** How many events wait or run, counted up to `cap`. */
   countOpen(cap: number): number {
     const rows = this.#sql.all<{ n: number }>(

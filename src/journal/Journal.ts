@@ -97,16 +97,6 @@ export class Journal {
     this.#unsaved = true;
   }
 
-  /** A small named value. */
-  meta(key: string): string | undefined {
-    return this.schema.exists() ? readMeta(this.#host.sql, key) : undefined;
-  }
-
-  /** Sets a small named value. Call inside a commit. */
-  setMeta(key: string, value: string): void {
-    writeMeta(this.#host.sql, key, value);
-  }
-
   /** The next sequence number: microseconds of the clock, or one more than the last. */
   nextSeq(): number {
     if (this.#lastSeq === 0 && this.exists()) {

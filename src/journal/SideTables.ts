@@ -31,16 +31,6 @@ export class SideTables {
     )[0]?.v;
   }
 
-  /** All state values of a scope. */
-  listState(scope: string, limit: number): { k: string; v: string }[] {
-    if (!this.#schema.has("state")) return [];
-    return this.#sql.all<{ k: string; v: string }>(
-      `SELECT k, v FROM state WHERE scope = ? ORDER BY k LIMIT ?`,
-      scope,
-      limit,
-    );
-  }
-
   /** Applies state writes. Call inside the commit that they belong to. */
   writeState(writes: Iterable<StateWrite>): void {
     for (const write of writes) {

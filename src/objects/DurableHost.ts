@@ -4,7 +4,6 @@
  * @module
  */
 import type {
-  ActorKind,
   Actors,
   Host,
   Log,
@@ -132,5 +131,3 @@ export function consoleLog(base: LogFields, env: Record<string, unknown>): Log {
     error: (message, fields) => say("error", message, fields),
   };
 }
-
-export type { ActorKind };

@@ -4,8 +4,9 @@
  *
  * @module
  */
+import { TIMED_OUT, withDeadline } from "../time/Clock.ts";
 import type { Core } from "./Core.ts";
-import { addMetrics, type MetricValues, noMetrics } from "./Metrics.ts";
+import { type MetricValues, noMetrics } from "./Metrics.ts";
 import { formatAddress } from "./names.ts";
 
 /** How a chat stands, for lists across chats. */
@@ -26,6 +27,8 @@ export interface ChatReport {
 
 /** Counting stops here: an operator who has this many looks at a list. */
 const COUNT_CAP = 100;
+/** How long a report waits for its answer, in ms. */
+const ANSWER_MS = 10_000;
 
 /** The reports of one chat. */
 export class Reporter {
@@ -61,14 +64,15 @@ export class Reporter {
     this.#running = true;
     try {
       const report = this.#report(metrics ?? noMetrics());
-      await this.#core.host.actors.call(
-        "Registry",
-        registryOf(this.#core.name),
-        "report",
-        JSON.stringify(report),
-      );
+      const { clock, actors } = this.#core.host;
+      const name = registryOf(this.#core.name);
+      const told = actors.call("Registry", name, "report", JSON.stringify(report));
+      // An answer that never comes must not end the reports of this life.
+      if ((await withDeadline(clock, ANSWER_MS, told)) === TIMED_OUT) {
+        throw new Error("the Registry did not answer");
+      }
     } catch (error) {
-      if (metrics !== undefined) this.#core.metrics.restore(addMetrics(noMetrics(), metrics));
+      if (metrics !== undefined) this.#core.metrics.restore(metrics);
       if (owed) this.#retry();
       this.#core.host.log.debug("a report could not be made", { error: String(error) });
       return;

@@ -7,7 +7,6 @@ import type {
   Button,
   Content,
   ContentObject,
-  JsonObject,
   MediaContent,
   PlainContent,
   RenderedButton,
@@ -155,5 +154,3 @@ export function forRender(
   const { buttons: _dropped, ...rest } = content;
   return buttons === undefined ? rest : { ...rest, buttons };
 }
-
-export type { JsonObject };

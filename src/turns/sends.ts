@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Content, JsonObject } from "../channels/content.ts";
+import type { Content } from "../channels/content.ts";
 import type { Address } from "../channels/events.ts";
 import type { Duration } from "../time/duration.ts";
 
@@ -108,5 +108,3 @@ export interface SentEvent {
   address: Address;
   receipt: Receipt;
 }
-
-export type { JsonObject };
