@@ -19,6 +19,12 @@ import type {
 /** How strongly a channel can prove that a repeat is harmless (docs/guarantees.md). */
 export type DeliveryClass = "keyed" | "provable" | "blind";
 
+/** A rate: `burst` calls at once, then one more each `perMs` milliseconds. */
+export interface Pace {
+  burst: number;
+  perMs: number;
+}
+
 /** What a channel can do, as data. Docs and tests are generated from it. */
 export interface Capabilities {
   text: { limit: number; unit: "codepoints" | "utf16" | "bytes" };
@@ -37,7 +43,11 @@ export interface Capabilities {
     behaviour: string;
     /** How long the platform may redeliver, in milliseconds. Retention is at least this plus a day. */
     windowMs: number;
+    /** Whether the platform delivers a chat's next event only once the last was answered. */
+    serial?: true;
   };
+  /** How fast one chat may be written to; the outbox waits by itself. Absent where there is no limit. */
+  pacing?: { direct: Pace; group: Pace };
   /** How long the platform waits for the webhook's answer, in milliseconds. */
   deadlineMs: number;
   /** The answer when the journal could not commit: never a code that disables the webhook. */
@@ -177,6 +187,8 @@ export interface Outbound<O> {
     content: PlainContent,
     target: { address: Address; options: O | undefined },
   ): RenderedPart[];
+  /** What people will read of a rendered part: an echo that has no id is known by it. Pure. */
+  textOf?(request: JsonObject): string | undefined;
   /** The same part without formatting, for a `fallback: "plain"`. Pure. */
   plain?(request: JsonObject): JsonObject;
   /** Moves a rendered part to another address, after a `migratedTo`. Pure. */
@@ -211,11 +223,69 @@ export interface Outbound<O> {
   api?(method: string, body: JsonObject, io: ChannelIo<O>): Promise<unknown>;
 }
 
-/** Media of a channel (design §7.5). */
+/** A media reference as the journal keeps it: no bytes, no credentials. */
+export interface StoredMediaRef {
+  /** Version of `data`, the channel's own. */
+  v: number;
+  /** Which channel wrote it. */
+  provider: string;
+  data: JsonObject;
+  /** When the platform forgets it: epoch milliseconds. */
+  expiresAt?: number;
+}
+
+/** Media of a channel. */
 export interface ChannelMedia<O> {
   /** Hosts that downloads may come from. */
   readonly hosts: readonly string[];
+  /** What the journal keeps of a reference; nothing where it would not outlive the process. Pure. */
+  serializeMediaRef(ref: MediaRef): StoredMediaRef | undefined;
+  /**
+   * Rebuilds a reference from the journal, with no call to the platform. Pure.
+   *
+   * @throws {MediaUnavailableError} `provider-mismatch` for another channel's, `rehydrate-failed` for a
+   * version, a shape or a host that is not this channel's
+   */
+  rehydrateMediaRef(stored: StoredMediaRef, ref: MediaRef): MediaRef;
+  /**
+   * Downloads, never over `maxBytes`, never with credentials to another host.
+   *
+   * @throws {MediaUnavailableError | PayloadTooLargeError}
+   */
   load(ref: MediaRef, io: ChannelIo<O>, maxBytes: number): Promise<Uint8Array>;
+}
+
+/** One update that was fetched, and the cursor that confirms it. */
+export interface PolledUpdate {
+  /** Saved once the items are committed: the next poll starts behind it. */
+  cursor: string;
+  items: InboundItem[];
+}
+
+/** What one poll brought. */
+export type PollResult =
+  | { ok: true; updates: PolledUpdate[] }
+  | {
+      ok: false;
+      kind: ErrorKind;
+      /** How long the platform asked to wait, in milliseconds. */
+      retryAfterMs?: number;
+      code?: string;
+      /** Names cause and fix; without secrets. */
+      message: string;
+    };
+
+/** Fetching updates without a public URL. */
+export interface ChannelPolling<O> {
+  /**
+   * One long poll behind `cursor` (absent: from what the platform still has).
+   * Never throws for what the platform says.
+   */
+  poll(
+    cursor: string | undefined,
+    io: ChannelIo<O>,
+    context: { connection: string; waitMs: number; limit: number },
+  ): Promise<PollResult>;
 }
 
 /**
@@ -272,6 +342,7 @@ export interface Channel<O = unknown> {
   readonly inbound: Inbound<O>;
   readonly outbound: Outbound<O>;
   readonly media?: ChannelMedia<O>;
+  readonly polling?: ChannelPolling<O>;
   readonly served?: ServedChannel;
 }
 

@@ -42,6 +42,11 @@ export interface MediaRef {
   mimeType?: string;
   size?: number;
   filename?: string;
+  /** Why it cannot be downloaded, where a replay could not rebuild the reference; `ref` is empty then. */
+  unavailable?: {
+    reason: "not-durable" | "provider-mismatch" | "rehydrate-failed";
+    message: string;
+  };
 }
 
 /** Kinds that every channel shares; anything else is `<channel>:<kind>`. */
@@ -71,6 +76,8 @@ export interface InboundEvent {
   /** When it happened, by the platform's clock: epoch milliseconds. */
   at: number;
   text?: string;
+  /** The platform's id of the album that the message is part of: its members become one event. */
+  groupId?: string;
   media?: MediaRef[];
   location?: { latitude: number; longitude: number; name?: string };
   /** The platform's id of the message that this is or is about. */

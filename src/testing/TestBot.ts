@@ -251,6 +251,8 @@ export class TestBot {
       id: bot.id,
       scope: bot.scope,
       settings: bot.settings,
+      busy: bot.busy,
+      crons: bot.crons,
       get channels() {
         return [...channels.values()];
       },

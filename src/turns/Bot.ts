@@ -7,14 +7,15 @@
 import type { AnyChannel } from "../channels/channel.ts";
 import { ConfigError } from "../channels/errors.ts";
 import type { BotScope } from "../objects/names.ts";
-import type { Announcements, BotRuntime, ListenerTools } from "./BotRuntime.ts";
+import type { Announcements, BotRuntime, CronJob, ListenerTools } from "./BotRuntime.ts";
+import { type BusyOptions, type BusySettings, busySettingsOf } from "./busyOptions.ts";
 import type { Context, Handler } from "./Context.ts";
 import { type DurabilityOptions, refuse, type Settings, settingsOf } from "./options.ts";
 import { type RoutedKind, Router } from "./Router.ts";
 import type { OutgoingSend, SentEvent } from "./sends.ts";
 
 /** Options of a bot. */
-export interface BotOptions {
+export interface BotOptions extends BusyOptions {
   /** Names the bot in every record; changing it starts from an empty journal. Letters, digits, `.`, `_`, `-`. */
   id: string;
   /** The platforms it speaks on. Two connections of one channel need different `connection` ids. */
@@ -46,6 +47,8 @@ export class Bot<Env = Cloudflare.Env, Shape = unknown>
   readonly id: string;
   readonly scope: BotScope;
   readonly settings: Settings;
+  readonly busy: BusySettings;
+  readonly crons: CronJob[] = [];
   readonly channels: readonly AnyChannel[];
   readonly #connections = new Map<string, AnyChannel>();
   readonly #listeners = new Map<string, Listener<never, never>[]>();
@@ -84,6 +87,7 @@ export class Bot<Env = Cloudflare.Env, Shape = unknown>
       options.durability,
       options.channels.map((channel) => channel.name),
     );
+    this.busy = busySettingsOf(options, options.channels);
   }
 
   channel(connection: string): AnyChannel | undefined {

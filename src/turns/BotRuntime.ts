@@ -9,6 +9,7 @@ import type { DeliveryStatus } from "../channels/events.ts";
 import type { Log } from "../host/Host.ts";
 import type { AmbiguousAction } from "../journal/records.ts";
 import type { BotScope } from "../objects/names.ts";
+import type { BusySettings } from "./busyOptions.ts";
 import type { Client } from "./Client.ts";
 import type { Context } from "./Context.ts";
 import type { Settings } from "./options.ts";
@@ -59,11 +60,22 @@ export interface Announcements {
   status: DeliveryStatus & { key: string };
 }
 
+/** Work by the clock: what `bot.cron` registered. */
+export interface CronJob {
+  /** Unique in the bot; part of each run's id. */
+  name: string;
+  /** Five fields, UTC. */
+  expression: string;
+  run(tools: ListenerTools): unknown;
+}
+
 /** The bot as the engine runs it. */
 export interface BotRuntime {
   readonly id: string;
   readonly scope: BotScope;
   readonly settings: Settings;
+  readonly busy: BusySettings;
+  readonly crons: readonly CronJob[];
   readonly channels: readonly AnyChannel[];
   /** The channel of a connection. */
   channel(connection: string): AnyChannel | undefined;

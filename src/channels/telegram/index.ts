@@ -41,6 +41,7 @@ export const telegramCapabilities: Capabilities = {
     behaviour:
       "Any answer but 2xx is repeated: at once, then after 2, 4, 8 … s up to about 2 min (or after Retry-After), in order per chat, until the message is 24 h old; a button press for 150 s.",
     windowMs: DAY_MS,
+    serial: true,
   },
   // The server drops a silent webhook connection after 60 s; one report saw less than 10 s
   // (openclaw#70146).

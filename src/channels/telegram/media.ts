@@ -4,7 +4,7 @@
  *
  * @module
  */
-import type { ChannelIo, ChannelMedia } from "../channel.ts";
+import type { ChannelIo, ChannelMedia, StoredMediaRef } from "../channel.ts";
 import { deliveryErrorOf, MediaUnavailableError, PayloadTooLargeError } from "../errors.ts";
 import type { MediaRef } from "../events.ts";
 import { call, isRecord, redact } from "./call.ts";
@@ -16,7 +16,41 @@ import { failureOf } from "./errors.ts";
  * may be known only with the environment.
  */
 export function telegramMedia(hosts: readonly string[]): ChannelMedia<TelegramConfig> {
-  return { hosts, load };
+  return { hosts, serializeMediaRef, rehydrateMediaRef, load };
+}
+
+/** Version of {@link serializeMediaRef}'s data. */
+const REF_VERSION = 1;
+/** Telegram's file ids are URL-safe base64. */
+const FILE_ID = /^[\w-]{1,512}$/;
+
+/** A file id outlives the process and is no credential: only this bot's token opens it. */
+function serializeMediaRef(media: MediaRef): StoredMediaRef | undefined {
+  const { fileId, uniqueId } = media.ref;
+  if (typeof fileId !== "string" || !FILE_ID.test(fileId)) return undefined;
+  return {
+    v: REF_VERSION,
+    provider: "telegram",
+    data: { fileId, ...(typeof uniqueId === "string" ? { uniqueId } : {}) },
+  };
+}
+
+function rehydrateMediaRef(stored: StoredMediaRef, media: MediaRef): MediaRef {
+  if (stored.provider !== "telegram") {
+    throw new MediaUnavailableError(
+      `the reference is of ${String(stored.provider).slice(0, 40)}, not of telegram`,
+      { reason: "provider-mismatch" },
+    );
+  }
+  if (stored.v !== REF_VERSION) throw unavailable("the reference has an unknown version");
+  const { fileId, uniqueId, ...rest } = stored.data;
+  const intact =
+    typeof fileId === "string" &&
+    FILE_ID.test(fileId) &&
+    (uniqueId === undefined || typeof uniqueId === "string") &&
+    Object.keys(rest).length === 0;
+  if (!intact) throw unavailable("the reference is not as it was written");
+  return { ...media, ref: { fileId, ...(uniqueId === undefined ? {} : { uniqueId }) } };
 }
 
 async function load(
