@@ -8,7 +8,7 @@ export default defineConfig({
         // Pure logic, and the engine over node:sqlite with virtual time.
         test: {
           name: "node",
-          include: ["src/**/*.test.ts", "test/{engine,sim,matrix}/**/*.test.ts"],
+          include: ["{src,examples}/**/*.test.ts", "test/{engine,sim,matrix}/**/*.test.ts"],
         },
       },
       {

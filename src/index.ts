@@ -4,8 +4,27 @@
  *
  * @module
  */
-export type { AnyChannel, Capabilities, Channel } from "./channels/channel.ts";
-export type { Button, Content, ContentObject, MediaContent } from "./channels/content.ts";
+export type {
+  AnyChannel,
+  Capabilities,
+  Channel,
+  ChannelIo,
+  Inbound,
+  InboundItem,
+  Outbound,
+  RawRequest,
+  RenderedPart,
+  SendIo,
+  SendResult as ChannelSendResult,
+} from "./channels/channel.ts";
+export type {
+  Button,
+  Content,
+  ContentObject,
+  JsonObject,
+  MediaContent,
+  PlainContent,
+} from "./channels/content.ts";
 export {
   ConfigError,
   DeliveryError,
@@ -34,11 +53,21 @@ export type {
 export { telegram } from "./channels/telegram/index.ts";
 export { webchat } from "./channels/webchat/index.ts";
 export { formatAddress, parseAddress } from "./objects/names.ts";
+export { splitText } from "./text/split.ts";
 export type { Duration } from "./time/duration.ts";
 export { Bot, type BotOptions } from "./turns/Bot.ts";
-export type { AmbiguousEvent, DeadEvent, ErrorEvent } from "./turns/BotRuntime.ts";
-export type { ChatClient, Client, DurabilityClient } from "./turns/Client.ts";
+export type { AmbiguousEvent, DeadEvent, ErrorEvent, PausedEvent } from "./turns/BotRuntime.ts";
+export type { AckPolicy, Concurrency } from "./turns/busyOptions.ts";
+export type {
+  ChatClient,
+  Client,
+  DurabilityClient,
+  RetriedDead,
+  UnfinishedChat,
+} from "./turns/Client.ts";
 export type { Context, Handler, Next } from "./turns/Context.ts";
+export type { CronHandler, CronOptions } from "./turns/crons.ts";
+export { type LoadedMedia, type LoadMediaOptions, loadMediaOf } from "./turns/loadMedia.ts";
 export {
   AUDIO,
   DIRECT,

@@ -47,7 +47,12 @@ export interface Capabilities {
     serial?: true;
   };
   /** How fast one chat may be written to; the outbox waits by itself. Absent where there is no limit. */
-  pacing?: { direct: Pace; group: Pace };
+  pacing?: {
+    direct: Pace;
+    group: Pace;
+    /** How fast the account may write to all its chats together; matters once it was told to slow down. */
+    perBot?: Pace;
+  };
   /** How long the platform waits for the webhook's answer, in milliseconds. */
   deadlineMs: number;
   /** The answer when the journal could not commit: never a code that disables the webhook. */
@@ -79,6 +84,11 @@ export interface RawRequest {
 export type InboundItem =
   | { type: "event"; event: InboundEvent }
   | { type: "status"; status: DeliveryStatus }
+  /**
+   * Something that is about the account, and names no chat and no person. `Connection` keeps it; where
+   * the bot handles its kind it runs as a turn of `event.chat`, which is no chat of the platform's.
+   */
+  | { type: "account"; event: InboundEvent }
   /** Part of a verified body that could not be understood: journaled as a dead, truncated record. */
   | { type: "bad"; id: string; chat: ChatInfo; error: string; sample: string };
 
@@ -275,8 +285,19 @@ export type PollResult =
       message: string;
     };
 
+/** The bot account, as people know it. */
+export interface PollingAccount {
+  name: string;
+  /** Where people talk to it. */
+  url?: string;
+}
+
 /** Fetching updates without a public URL. */
 export interface ChannelPolling<O> {
+  /** Asks the platform whose token this is. Never throws for what the platform says. */
+  account(
+    io: ChannelIo<O>,
+  ): Promise<{ ok: true; account: PollingAccount } | Extract<PollResult, { ok: false }>>;
   /**
    * One long poll behind `cursor` (absent: from what the platform still has).
    * Never throws for what the platform says.

@@ -92,12 +92,16 @@ export interface InboundEvent {
   reaction?: { added: string[]; removed: string[] };
   /** A membership change. */
   membership?: { user: Sender; status: string; self: boolean };
+  /** The chat has another id from now on, or had one before: chat ids of the same connection. */
+  migration?: { to?: string; from?: string };
   /** Data of an external event, a timer or a cron run. */
   data?: unknown;
   /** The event's type where `kind` is `event`, `cron` or `timer`. */
   type?: string;
   /** True where the platform marks the message as written by this very bot. */
   selfAuthored?: boolean;
+  /** The marker that a self-authored message was sent under, where the platform gives it back. */
+  marker?: string;
   /** The platform's own fields, capped, secrets stripped. */
   native?: JsonObject;
 }

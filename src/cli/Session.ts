@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { removeRun, writeRun } from "./lock.ts";
 import type { OutputEvent } from "./output.ts";
+import { isAboutPolling, PollingWatch } from "./PollingWatch.ts";
 import { Runtime } from "./Runtime.ts";
 import {
   banner,
@@ -20,7 +21,7 @@ import {
   problemTitle,
   readHealth,
 } from "./report.ts";
-import { type EnvFiles, envFiles } from "./secrets.ts";
+import { type EnvFiles, envFiles, localVariables } from "./secrets.ts";
 import { CommandError, paint, say } from "./terminal.ts";
 
 /** What a session is about. */
@@ -42,6 +43,8 @@ const SETTLE_MS = 150;
 /** How often the sources are looked at while the bot is broken. */
 const SOURCES_MS = 500;
 const MINUTE_MS = 60_000;
+/** How often polling is looked at. */
+const LOOK_MS = 2_000;
 /** A runtime that dies sooner than this after its start, this often in a row, is not started again. */
 const SHORT_LIFE_MS = 10_000;
 const SHORT_LIVES = 3;
@@ -100,6 +103,7 @@ export class Session {
     this.#shown = connectionLines(health, this.#url).join("\n");
     this.#watch();
     this.#tick();
+    void this.#lookAtPolling();
   }
 
   /** Ends everything. */
@@ -108,6 +112,7 @@ export class Session {
     this.#stopping = true;
     clearTimeout(this.#timer);
     clearTimeout(this.#settle);
+    clearTimeout(this.#look);
     for (const watcher of this.#watchers) watcher.close();
     await this.#runtime?.stop();
     this.#env?.remove();
@@ -235,6 +240,8 @@ export class Session {
   }
 
   #tell(event: OutputEvent): void {
+    // Said by `PollingWatch`, with the name of the bot.
+    if (isAboutPolling(event)) return;
     const line = eventLine(event);
     if (line !== undefined) say(line);
   }
@@ -340,6 +347,23 @@ export class Session {
       say(paint("red", String(error)));
     });
   }
+
+  /** Starts the polling of whatever has its secrets, and tells how it goes, again and again. */
+  async #lookAtPolling(): Promise<void> {
+    if (this.#up) for (const line of await this.#polling.look()) say(line);
+    if (!this.#stopping) this.#look = setTimeout(() => void this.#lookAtPolling(), LOOK_MS);
+  }
+  #look: NodeJS.Timeout | undefined;
+  readonly #polling = new PollingWatch(async (method, path) => {
+    const { root, secrets } = this.#options;
+    const token = localVariables(root, secrets).HOLDFAST_ADMIN_TOKEN ?? "";
+    const response = await fetch(`http://${this.#target}/_local/${path}`, {
+      method,
+      headers: { authorization: `Bearer ${token}` },
+      signal: AbortSignal.timeout(5_000),
+    });
+    return response.ok ? response.json() : undefined;
+  });
 
   /** Calls the scheduled handler at each full minute, as the platform would. */
   #tick(): void {

@@ -6,6 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
+import { listen } from "../testing/platforms/serve.ts";
+import { SimTelegram } from "../testing/platforms/telegram.ts";
 import { accepts, freePortFrom } from "./ports.ts";
 
 const cleanups: (() => void)[] = [];
@@ -31,9 +33,10 @@ class Command {
   readonly exited: Promise<number | null>;
   output = "";
 
-  constructor(script: string, args: readonly string[]) {
+  constructor(script: string, args: readonly string[], env: Record<string, string> = {}) {
     this.child = spawn(process.execPath, [join(import.meta.dirname, script), ...args], {
       stdio: ["ignore", "pipe", "pipe"],
+      env: { ...process.env, ...env },
     });
     for (const stream of [this.child.stdout, this.child.stderr]) {
       stream?.setEncoding("utf8").on("data", (chunk: string) => {
@@ -117,6 +120,44 @@ describe("npm start", { timeout: 20_000 }, () => {
     second.child.kill("SIGINT");
     expect(await second.exited).toBe(0);
     await closes(port);
+  });
+
+  it("with a token, fetches Telegram's messages and answers them, with no public address", async () => {
+    const sim = new SimTelegram();
+    const platform = await listen(sim.fetch);
+    cleanups.push(() => void platform.close());
+    const args = [`--port=${await freePort()}`, `--state=${join(folder(), "state")}`];
+    const start = new Command("start.ts", args, {
+      TELEGRAM_BOT_TOKEN: sim.token,
+      TELEGRAM_API_BASE: platform.url,
+    });
+    await start.prints("https://t.me/sim_bot");
+    sim.enqueue(sim.messageUpdate({ chatId: 5, text: "hello" }));
+    const deadline = Date.now() + 10_000;
+    while (sim.sent.length === 0 && Date.now() < deadline) await delay(20);
+    expect(sim.sent.map((one) => [one.chatId, one.text])).toEqual([["5", "You said: hello"]]);
+    expect(start.output).not.toContain(sim.token);
+    start.child.kill("SIGTERM");
+    expect(await start.exited).toBe(0);
+  });
+
+  it("says where a webhook takes the messages to, and leaves it alone", async () => {
+    const sim = new SimTelegram();
+    const platform = await listen(sim.fetch);
+    cleanups.push(() => void platform.close());
+    const hook = "https://shop.example/hidden";
+    await sim.fetch(new Request(`https://x/bot${sim.token}/setWebhook?url=${hook}`));
+    const args = [`--port=${await freePort()}`, `--state=${join(folder(), "state")}`];
+    const start = new Command("start.ts", args, {
+      TELEGRAM_BOT_TOKEN: sim.token,
+      TELEGRAM_API_BASE: platform.url,
+    });
+    await start.prints("go to a webhook on shop.example");
+    expect(start.output).toContain("--remove-webhook");
+    expect(start.output).not.toContain("hidden");
+    expect(sim.webhook.url).toBe(hook);
+    start.child.kill("SIGTERM");
+    await start.exited;
   });
 
   it("says what to do when the port is taken", async () => {

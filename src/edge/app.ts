@@ -1,12 +1,16 @@
 /**
- * The edge: one Hono app with webhooks, health and the web chat. It keeps no state.
+ * The edge: one Hono app with webhooks, health, the admin API and the web chat. It keeps no state.
  *
  * @module
  */
 import { Hono } from "hono";
 import type { Actors, Log } from "../host/Host.ts";
+import { errorText } from "../safety/redact.ts";
+import { type Clock, wallClock } from "../time/Clock.ts";
 import type { BotRuntime } from "../turns/BotRuntime.ts";
+import { adminApp } from "./admin/app.ts";
 import { healthOf } from "./health.ts";
+import { LOCAL_PATH, localApp } from "./local.ts";
 import { handleWebhook } from "./webhooks.ts";
 
 /** What the edge is built from. */
@@ -15,6 +19,8 @@ export interface EdgeParts {
   actors(env: Record<string, unknown>): Actors;
   log(env: Record<string, unknown>): Log;
   now(): number;
+  /** Gives the calls of the admin API their deadlines. Default: the wall clock. */
+  clock?: Clock | undefined;
 }
 
 type EdgeEnv = { Bindings: Record<string, unknown> };
@@ -46,12 +52,15 @@ export function edgeOf(
     // One connection without its secrets must not take the others off a load balancer.
     return c.json(health, health.connections.some((one) => one.ready) ? 200 : 503);
   });
+  app.route("/admin", adminApp({ ...parts, clock: parts.clock ?? wallClock }));
+  app.route(LOCAL_PATH, localApp(parts));
   mount(app);
   app.notFound((c) => c.text("not found\n", 404));
   app.onError((error, c) => {
-    parts
-      .log(c.env)
-      .error("a request failed", { path: new URL(c.req.url).pathname, error: String(error) });
+    parts.log(c.env).error("a request failed", {
+      path: new URL(c.req.url).pathname,
+      error: errorText(error, c.env),
+    });
     return c.text("internal error\n", 500);
   });
   return app;

@@ -1,4 +1,5 @@
 /** `/health`: which connections are ready, and what is missing where one is not. No secrets. @module */
+import type { AnyChannel } from "../channels/channel.ts";
 import type { BotRuntime } from "../turns/BotRuntime.ts";
 
 /** The answer of `/health`. */
@@ -15,14 +16,24 @@ export interface Health {
 
 /** Looks at every connection's configuration. */
 export function healthOf(bot: BotRuntime, env: Record<string, unknown>): Health {
-  const connections = bot.channels.map((channel) => {
-    const configured = channel.configure(env);
-    return {
-      connection: channel.connection,
-      channel: channel.name,
-      ready: configured.ok,
-      ...(configured.ok ? {} : { missing: configured.missing }),
-    };
-  });
+  const connections = bot.channels.map((channel) => ({
+    connection: channel.connection,
+    channel: channel.name,
+    ...readiness(channel, env),
+  }));
   return { ok: connections.every((one) => one.ready), bot: bot.id, connections };
+}
+
+function readiness(
+  channel: AnyChannel,
+  env: Record<string, unknown>,
+): { ready: boolean; missing?: readonly string[] } {
+  try {
+    const configured = channel.configure(env);
+    // Names of variables only.
+    return configured.ok ? { ready: true } : { ready: false, missing: configured.missing };
+  } catch {
+    // One channel whose options cannot be read must not hide the others.
+    return { ready: false };
+  }
 }

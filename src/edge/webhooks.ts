@@ -5,10 +5,11 @@
  * @module
  */
 import type { AnyChannel, InboundItem, RawRequest, WebhookOutcome } from "../channels/channel.ts";
-import type { ChatInfo } from "../channels/events.ts";
+import type { InboundEvent } from "../channels/events.ts";
 import type { Actors, Log } from "../host/Host.ts";
-import type { ReceiveAnswer, ReceiveRequest } from "../objects/Inbox.ts";
-import { chatActorName } from "../objects/names.ts";
+import { admit, type ChatGroup, sortItems } from "../objects/admit.ts";
+import { connectionActorName } from "../objects/names.ts";
+import type { FailedGroup } from "../objects/QuarantineFailures.ts";
 import { errorText } from "../safety/redact.ts";
 import type { BotRuntime } from "../turns/BotRuntime.ts";
 import { readBody } from "./body.ts";
@@ -90,60 +91,89 @@ function failure(channel: AnyChannel): Response {
   );
 }
 
+/** What became of one group or of the account's events. `waitSeconds` is what the platform is asked to wait. */
+type Admitted = { ok: true } | { ok: false; waitSeconds: number };
+
 /** Admits every item, chat by chat. Success only when every group is committed. */
 async function admitAll(
   parts: WebhookParts,
   channel: AnyChannel,
   items: readonly InboundItem[],
 ): Promise<WebhookOutcome> {
-  const groups = new Map<string, { chat: ChatInfo; items: InboundItem[] }>();
-  for (const item of items) {
-    const chat =
-      item.type === "event"
-        ? item.event.chat
-        : item.type === "status"
-          ? item.status.chat
-          : item.chat;
-    const name = chatActorName(parts.bot.scope, channel.connection, channel.chatKey(chat));
-    const group = groups.get(name) ?? { chat, items: [] };
-    group.items.push(item);
-    groups.set(name, group);
-  }
-  const answers = await Promise.all(
-    [...groups].map(([name, group]) =>
-      admit(parts, name, {
-        connection: channel.connection,
-        channel: channel.name,
-        chat: group.chat,
-        items: group.items,
-      }),
-    ),
-  );
-  const refused = answers.filter((answer) => !answer.ok);
-  if (refused.length === 0) return { committed: true };
-  const waits = refused
-    .map((answer) => (answer.ok ? 0 : answer.retryAfterSeconds))
-    .filter((wait) => wait > 0);
-  return {
-    committed: false,
-    ...(waits.length === 0 ? {} : { retryAfterSeconds: Math.max(...waits) }),
-  };
+  const { chats, account } = sortItems(parts.bot.scope, channel, items);
+  const failed: FailedGroup[] = [];
+  const answers = await Promise.all([
+    ...chats.map((group) => admitGroup(parts, group, failed)),
+    ...(account.length === 0 ? [] : [keep(parts, channel, account)]),
+  ]);
+  // One request for all that failed, and none where nothing did.
+  if (failed.length > 0) answers.push(await spill(parts, channel, failed));
+  const waits = answers.flatMap((answer) => (answer.ok ? [] : [answer.waitSeconds]));
+  if (waits.length === 0) return { committed: true };
+  const longest = Math.max(...waits);
+  return { committed: false, ...(longest > 0 ? { retryAfterSeconds: longest } : {}) };
 }
 
-async function admit(
+/** A group that failed is left to {@link spill}. A full queue is no failure: the platform comes again. */
+async function admitGroup(
   parts: WebhookParts,
-  name: string,
-  request: ReceiveRequest,
-): Promise<ReceiveAnswer> {
+  group: ChatGroup,
+  failed: FailedGroup[],
+): Promise<Admitted> {
   try {
-    return JSON.parse(
-      await parts.actors.call("ChatActor", name, "receive", JSON.stringify(request)),
-    ) as ReceiveAnswer;
+    const answer = await admit(parts.actors, group);
+    return answer.ok ? answer : { ok: false, waitSeconds: answer.retryAfterSeconds };
+  } catch (caught) {
+    const error = errorText(caught, parts.env);
+    parts.log.error("a chat could not admit its events", { chat: group.name, error });
+    failed.push({ ...group, error });
+    return { ok: true };
+  }
+}
+
+/** Has the connection count what failed; it may take over what failed too often. */
+async function spill(
+  parts: WebhookParts,
+  channel: AnyChannel,
+  groups: readonly FailedGroup[],
+): Promise<Admitted> {
+  try {
+    const answer = await callConnection(parts, channel, "failed", { groups });
+    const { spilled } = answer as { spilled: boolean[] };
+    return spilled.every(Boolean) ? { ok: true } : { ok: false, waitSeconds: 0 };
   } catch (error) {
-    parts.log.error("a chat could not admit its events", {
-      chat: name,
+    parts.log.error("a failure could not be counted", {
+      connection: channel.connection,
       error: errorText(error, parts.env),
     });
-    return { ok: false, retryAfterSeconds: 0 };
+    return { ok: false, waitSeconds: 0 };
   }
+}
+
+/** Hands events that belong to no chat to the connection. */
+async function keep(
+  parts: WebhookParts,
+  channel: AnyChannel,
+  events: readonly InboundEvent[],
+): Promise<Admitted> {
+  try {
+    await callConnection(parts, channel, "keep", { events });
+    return { ok: true };
+  } catch (error) {
+    parts.log.error("an event of the account could not be kept", {
+      connection: channel.connection,
+      error: errorText(error, parts.env),
+    });
+    return { ok: false, waitSeconds: 0 };
+  }
+}
+
+async function callConnection(
+  parts: WebhookParts,
+  channel: AnyChannel,
+  method: string,
+  input: object,
+): Promise<unknown> {
+  const name = connectionActorName(parts.bot.scope, channel.connection);
+  return JSON.parse(await parts.actors.call("Connection", name, method, JSON.stringify(input)));
 }

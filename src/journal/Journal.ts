@@ -21,6 +21,8 @@ export interface Identity {
   /** The chat's address at the platform; changes when the platform renames the chat. */
   chat: string;
   thread?: string;
+  /** What kind of chat it is, where an event has said so: groups have limits of their own. */
+  kind?: "direct" | "group" | "broadcast";
   /** Version of the schema that wrote this. */
   v: number;
 }
@@ -90,11 +92,35 @@ export class Journal {
   /** Says who this actor is; written with the next commit unless it is known. */
   identify(identity: Omit<Identity, "v">): void {
     const known = this.identity();
-    if (known !== undefined && known.chat === identity.chat && known.thread === identity.thread) {
-      return;
-    }
+    const same =
+      known !== undefined &&
+      known.chat === identity.chat &&
+      known.thread === identity.thread &&
+      known.kind === identity.kind;
+    if (same) return;
     this.#identity = { ...identity, v: SCHEMA_VERSION };
     this.#unsaved = true;
+  }
+
+  /** Says it from what a platform delivered, unless it is known: an old name must not undo a move. */
+  identifyFrom(
+    name: string,
+    from: {
+      connection: string;
+      channel: string;
+      chat: { id: string; thread?: string; kind: NonNullable<Identity["kind"]> };
+    },
+  ): void {
+    if (this.identity() !== undefined) return;
+    const { connection, channel, chat } = from;
+    this.identify({
+      name,
+      connection,
+      channel,
+      chat: chat.id,
+      kind: chat.kind,
+      ...(chat.thread === undefined ? {} : { thread: chat.thread }),
+    });
   }
 
   /** The next sequence number: microseconds of the clock, or one more than the last. */
@@ -106,9 +132,15 @@ export class Journal {
     return this.#lastSeq;
   }
 
-  /** Whether nothing at all is kept, so that the storage can go. */
+  /** Whether there is no record. */
+  isBare(): boolean {
+    return this.inbox.lastSeq() === 0 && this.outbox.lastTurn() === 0;
+  }
+
+  /** Whether nothing at all is kept, so that the storage can go. Where a chat has moved to is kept. */
   isEmpty(): boolean {
-    return this.inbox.lastSeq() === 0 && this.outbox.lastTurn() === 0 && !this.side.anyState();
+    if (!this.isBare() || this.side.anyState()) return false;
+    return !readMeta(this.#host.sql, "forward") && !readMeta(this.#host.sql, "forward_owed");
   }
 
   /** Forgets what it knew of storage that was deleted. */

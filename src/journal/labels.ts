@@ -18,6 +18,10 @@ export const COMMITS = [
   "inbox.receive",
   "inbox.replay",
   "inbox.wait",
+  "migration.forward",
+  "migration.installed",
+  "migration.moved",
+  "migration.retry",
   "outbox.announced",
   "outbox.arm",
   "outbox.cancel",
@@ -36,10 +40,30 @@ export const COMMITS = [
   "state.write",
   "turn.abort",
   "turn.fail",
+  "turn.interrupt",
   "turn.retry",
   "turn.settle",
   "turn.step",
 ] as const;
+
+/** Labels of a connection's commits. */
+export const CONNECTION_COMMITS = [
+  "budget.wait",
+  "connection.keep",
+  "connection.rearm",
+  "poll.advance",
+  "poll.failed",
+  "poll.start",
+  "poll.stop",
+  "quarantine.count",
+  "quarantine.discard",
+  "quarantine.done",
+  "quarantine.hasten",
+  "quarantine.wait",
+] as const;
+
+/** A label of a connection's commit. */
+export type ConnectionCommit = (typeof CONNECTION_COMMITS)[number];
 
 /** Labels of steps that are not commits: calls to a platform, the bot's own code. */
 export const STEPS = [
@@ -48,6 +72,7 @@ export const STEPS = [
   "channel.selfTest",
   "channel.send",
   "listener",
+  "relay.call",
   "turn.handler",
 ] as const;
 

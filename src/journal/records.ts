@@ -29,6 +29,7 @@ export interface Transition<S extends string> {
 /** Every way in which an inbox record may move. */
 export const INBOX_TRANSITIONS: readonly Transition<InboxState>[] = [
   { from: "pending", to: "processing", when: "the turn loop claims it" },
+  { from: "pending", to: "done", when: "it joined the turn of an earlier message (burst, album)" },
   { from: "pending", to: "dead", when: "discarded by an operator, or unreadable" },
   { from: "processing", to: "processing", when: "claimed again after the process died" },
   {
@@ -132,6 +133,10 @@ export const FLAG = {
   parked: 1,
   /** Its state was committed once: a replay must not apply it again. */
   applied: 2,
+  /** A newer message of its sender stopped its turn: it is not run again. */
+  interrupted: 4,
+  /** The handler refused it (`nack`): a redelivery brings its next run forward. */
+  nacked: 8,
 } as const;
 
 /** One event, as journaled. */
@@ -222,6 +227,8 @@ export interface OutboxExtra {
   held?: true;
   /** Divergence: what replaces this row once it is proven unsent. */
   superseded?: true;
+  /** Goes to another chat's actor, which delivers it. */
+  relay?: true;
   /** Chat moves followed, so that two chats that point at each other end. */
   moves?: number;
   /** Lookups made since the last attempt. */

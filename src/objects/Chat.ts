@@ -10,13 +10,19 @@ import type { Identity } from "../journal/Journal.ts";
 import { ActorClient } from "../turns/ActorClient.ts";
 import type { BotRuntime, ListenerTools } from "../turns/BotRuntime.ts";
 import { TurnRunner } from "../turns/TurnRunner.ts";
+import { Acks } from "./Acks.ts";
+import type { Receipt, ReceiveAnswer, ReceiveRequest } from "./Admission.ts";
 import { ChatLog } from "./ChatLog.ts";
 import { Core } from "./Core.ts";
-import { Inbox, type ReceiveRequest } from "./Inbox.ts";
+import { Inbox } from "./Inbox.ts";
+import { Migration } from "./Migration.ts";
 import { type ChatMethods, Operations, wireError } from "./Operations.ts";
 import { Outbox } from "./Outbox.ts";
 import { Reporter } from "./Reporter.ts";
 import { SideCalls } from "./SideCalls.ts";
+
+/** How much of the platform's deadline an answer may be held; the rest is for the way back. */
+const HOLD_SHARE = 0.9;
 
 /** One chat. */
 export class Chat {
@@ -26,7 +32,8 @@ export class Chat {
   readonly #retention: Retention;
   readonly #operations: Operations;
   readonly #reporter: Reporter;
-  readonly #tools: () => ListenerTools;
+  readonly #acks: Acks;
+  readonly #migration: Migration;
 
   /** Never throws: trouble with storage shows at the first use, where it can be answered. */
   constructor(host: Host, bot: BotRuntime, name: string) {
@@ -35,56 +42,102 @@ export class Chat {
     const client = new ActorClient(host.actors, bot, () => host.uuid());
     const notices = new ActorClient(host.actors, bot, () => host.uuid(), "runtime");
     const tools = (): ListenerTools => ({ env: host.env, client: notices, log: host.log });
-    this.#tools = tools;
     const log = new ChatLog(core);
     this.#reporter = new Reporter(core);
     const onTrouble = () => this.#reporter.trouble();
     core.onTrouble = onTrouble;
     this.#outbox = new Outbox(core, tools, onTrouble);
     const side = new SideCalls(core);
-    const runner = new TurnRunner({ core, outbox: this.#outbox, side, log, client }, tools);
+    this.#acks = new Acks(host.clock, bot.busy.ack);
+    const liveMedia = (id: string) => this.#inbox.takeLiveMedia(id);
+    const runner = new TurnRunner(
+      { core, outbox: this.#outbox, side, log, client, acks: this.#acks, liveMedia },
+      tools,
+    );
     this.#inbox = new Inbox(core, this.#outbox, runner, onTrouble);
     this.#retention = new Retention(core);
     this.#operations = new Operations(core, this.#inbox, this.#outbox, side, log);
+    this.#migration = new Migration(core);
+    core.moved = (to) => this.#migration.moved(to);
     core.wanted = () => this.#wanted();
     core.unfinished = () => earliest(this.#outbox.nextDue(), this.#inbox.nextDue());
   }
 
   /**
-   * Admits what a webhook brought. Resolves once it is committed; turns run on by themselves.
+   * Admits what a webhook brought. Resolves once it is committed, or once its turn got as far as `ack`
+   * asks; turns run on by themselves.
    *
    * @param payload JSON of a `ReceiveRequest`
    * @returns JSON of a `ReceiveAnswer`
    */
-  receive(payload: string): string {
+  receive(payload: string): string | Promise<string> {
     const request = JSON.parse(payload) as ReceiveRequest;
-    const { answer, statuses } = this.#inbox.receive(request);
-    if (statuses.length > 0 && this.#core.bot.hasListener("status")) {
-      const told = statuses.map(({ row, status }) =>
-        this.#core.bot.announce(
-          "status",
-          { ...status, key: this.#operations.keyOf(row) },
-          this.#tools(),
-        ),
-      );
-      this.#core.host.keepAlive(
-        Promise.all(told).catch((error: unknown) =>
-          this.#core.host.log.error("a status listener failed", { error: String(error) }),
-        ),
-      );
+    if (this.#migration.concerns(request)) return this.#receiveMoved(request);
+    return this.#admit(request);
+  }
+
+  /** The chat has been renamed: what arrives goes to the actor that owns it. */
+  async #receiveMoved(request: ReceiveRequest): Promise<string> {
+    await this.#migration.askOther(request);
+    return (await this.#migration.forward(request)) ?? this.#admit(request);
+  }
+
+  #admit(request: ReceiveRequest): string | Promise<string> {
+    let received: Receipt;
+    try {
+      received = this.#inbox.receive(request);
+    } catch (error) {
+      this.#core.host.rethrowIfHalted(error);
+      if (!this.#core.settings.failOpen) throw error;
+      return JSON.stringify(this.#inbox.dispatchUnjournaled(request, error));
     }
-    return JSON.stringify(answer);
+    const { answer, statuses } = received;
+    for (const { row, status } of statuses) {
+      this.#outbox.announcer.tell("status", { ...status, key: this.#operations.keyOf(row) });
+    }
+    if (!this.#acks.holds || !answer.ok || request.atCommit) return JSON.stringify(answer);
+    return this.#hold(request, answer);
+  }
+
+  /** Holds the answer until every event of it got far enough, or the platform would give up waiting. */
+  async #hold(request: ReceiveRequest, answer: ReceiveAnswer): Promise<string> {
+    const { journal, bot } = this.#core;
+    const deadline = bot.channel(request.connection)?.capabilities.deadlineMs ?? 0;
+    const acks = await Promise.all(
+      request.items.map((item) => {
+        if (item.type !== "event") return "ok" as const;
+        const row = journal.inbox.byId(item.event.id);
+        // A duplicate joins whoever waits for its record; one that is over has its answer.
+        const open = row !== undefined && (row.state === "pending" || row.state === "processing");
+        return open ? this.#acks.wait(item.event.id, deadline * HOLD_SHARE) : ("ok" as const);
+      }),
+    );
+    if (!acks.includes("nacked")) return JSON.stringify(answer);
+    const refused: ReceiveAnswer = { ok: false, retryAfterSeconds: 1, reason: "nacked" };
+    return JSON.stringify(refused);
   }
 
   /** Calls an operation by name. JSON both ways; errors come back as values. */
   async call(method: string, payload: string): Promise<string> {
     if (method === "receive") return this.receive(payload);
     if (method === "wake") return this.#wake();
+    const owner = this.#migration.ownerFor(method);
+    if (owner !== undefined) {
+      return this.#core.host.actors.call("ChatActor", owner, method, payload);
+    }
     try {
       const { identity, ...input } = JSON.parse(payload) as {
         identity?: Omit<Identity, "name" | "v">;
       };
       if (identity !== undefined) this.#identify(identity);
+      if (method === "forward") {
+        this.#migration.setForward((input as unknown as { to: string }).to);
+        return JSON.stringify({ value: null });
+      }
+      if (method === "movedTo") {
+        const notice = input as unknown as { chat: string; renamed: boolean };
+        return JSON.stringify({ value: this.#migration.movedTo(notice) });
+      }
       const operation = this.#operations[method as keyof ChatMethods] as
         | ((input: unknown) => unknown)
         | undefined;
@@ -108,6 +161,7 @@ export class Chat {
       if (!journal.exists()) return;
       this.#inbox.kick();
       this.#outbox.kick();
+      host.keepAlive(this.#migration.install());
       if (this.#retention.purge() && !this.live) {
         // No await since the check: nothing can have come in between.
         const gone = host.deleteAll();
@@ -145,6 +199,7 @@ export class Chat {
     const { journal } = this.#core;
     if (!journal.exists()) return undefined;
     const times: (number | undefined)[] = [this.#retention.nextAt()];
+    times.push(this.#migration.nextAt());
     if (this.live) times.push(this.#core.now() + this.#core.watchdogMs);
     if (!this.#outbox.live) times.push(this.#outbox.nextDue());
     if (!this.#inbox.live) times.push(this.#inbox.nextDue());

@@ -34,6 +34,8 @@ export class Core {
   unfinished: () => number | undefined = () => undefined;
   /** Something is dead, unknown, deferred, scheduled or recovered: others shall know; filled in by the engine. */
   onTrouble: () => void = () => undefined;
+  /** The platform has renamed the chat; call inside a commit; filled in by the engine. */
+  moved: (to: { chat: string; thread?: string | undefined }) => void = () => undefined;
   #claims = 0;
 
   constructor(host: Host, bot: BotRuntime, name: string) {

@@ -4,52 +4,33 @@
  *
  * @module
  */
-import type { InboundItem } from "../channels/channel.ts";
-import type { ChatInfo, DeliveryStatus } from "../channels/events.ts";
-import { tooLarge } from "../journal/limits.ts";
-import { FLAG, type InboxRow, type OutboxRow, OWES } from "../journal/records.ts";
+import type { InboundEvent, MediaRef } from "../channels/events.ts";
+import { FLAG, type InboxRow, OWES } from "../journal/records.ts";
 import { TurnSends } from "../outbox/TurnSends.ts";
+import { type BurstPlan, mayJoin, planBurst } from "../turns/burst.ts";
 import { planClaim } from "../turns/poison.ts";
 import type { TurnRunner } from "../turns/TurnRunner.ts";
+import {
+  Admission,
+  BAD_KIND,
+  type Receipt,
+  type ReceiveAnswer,
+  type ReceiveRequest,
+  type Running,
+} from "./Admission.ts";
 import type { Core } from "./Core.ts";
+import { LoopGuard } from "./LoopGuard.ts";
+import { formatAddress } from "./names.ts";
 import type { Outbox } from "./Outbox.ts";
+import { Unjournaled } from "./Unjournaled.ts";
 
 /** Open records read at a time. */
 const SLICE = 32;
-/** Characters of a bad item that are kept. */
-const SAMPLE_LENGTH = 2_000;
-/** The kind of a record that is no event: part of a body that could not be understood. */
-const BAD_KIND = "bad";
 /** How long the loop rests when the journal failed, in ms. */
 const PAUSE_MS = 1_000;
 
-/** What `receive` is given. */
-export interface ReceiveRequest {
-  connection: string;
-  channel: string;
-  chat: ChatInfo;
-  items: InboundItem[];
-}
-
-/** What became of one item. */
-export type Admitted = "accepted" | "duplicate" | "status" | "echo" | "dead";
-
-/** What `receive` answers. */
-export type ReceiveAnswer =
-  | { ok: true; results: Admitted[] }
-  /** The chat's queue is full: the platform shall try again. */
-  | { ok: false; retryAfterSeconds: number };
-
-/** What one receive did, for after its commit. */
-interface Receipt {
-  answer: ReceiveAnswer;
-  statuses: { row: OutboxRow; status: DeliveryStatus }[];
-  dead: number[];
-  claimed?: { row: InboxRow; claim: string };
-}
-
-/** How long a platform is asked to wait when a chat's queue is full, in seconds. */
-const BACKPRESSURE_SECONDS = 30;
+/** In the `claim` of a message that joined another's turn: before the other's id. */
+const JOINED = "joined ";
 
 /** The inbox of one actor. */
 export class Inbox {
@@ -57,11 +38,14 @@ export class Inbox {
   readonly #outbox: Outbox;
   readonly #runner: TurnRunner;
   readonly #onTrouble: () => void;
+  readonly #admission: Admission;
+  readonly #loopGuard: LoopGuard;
   #running = false;
   /** An event whose run ended without its commit: claimed, and nobody runs it. */
   #lost: number | undefined;
   /** Until when the loop rests, because the journal failed. */
   #pausedUntil = 0;
+  readonly #unjournaled: Unjournaled;
   /** An event that was claimed in the commit that admitted it. */
   #claimed: { row: InboxRow; claim: string } | undefined;
 
@@ -70,6 +54,9 @@ export class Inbox {
     this.#outbox = outbox;
     this.#runner = runner;
     this.#onTrouble = onTrouble;
+    this.#admission = new Admission(core, outbox);
+    this.#unjournaled = new Unjournaled(core);
+    this.#loopGuard = new LoopGuard(core.bot.busy.loopGuard);
   }
 
   /** Whether a turn is running. */
@@ -79,115 +66,40 @@ export class Inbox {
 
   /** Admits events, statuses and echoes in one commit, then starts their turns. */
   receive(request: ReceiveRequest): Receipt {
-    const receipt = this.#core.journal.commit("inbox.receive", () => this.#admit(request));
+    const { journal } = this.#core;
+    const receipt = journal.commit("inbox.receive", () =>
+      this.#admission.admit(request, this.#runningTurn(), !this.#running),
+    );
     this.#claimed = receipt.claimed ?? this.#claimed;
     for (const seq of receipt.dead) this.#outbox.announcer.pushEvent(seq);
     for (const { row } of receipt.statuses) this.#outbox.tell(row);
     if (receipt.statuses.length > 0) this.#outbox.kick();
+    if (receipt.interrupted !== undefined) this.#runner.interrupt(receipt.interrupted);
     this.kick();
     return receipt;
   }
 
-  #admit(request: ReceiveRequest): Receipt {
-    const { journal, alarm, metrics, settings } = this.#core;
-    const now = this.#core.now();
-    const { connection, channel, chat } = request;
-    // Where a chat has moved to is known from its sends; its old name must not undo that.
-    if (journal.identity() === undefined)
-      journal.identify({
-        name: this.#core.name,
-        connection,
-        channel,
-        chat: chat.id,
-        ...(chat.thread === undefined ? {} : { thread: chat.thread }),
-      });
-    const receipt: Receipt = { answer: { ok: true, results: [] }, statuses: [], dead: [] };
-    const results: Admitted[] = [];
-    const events = request.items.filter((item) => item.type === "event").length;
-    const waiting = events === 0 ? 0 : journal.inbox.countOpen(settings.inbox.maxPending);
-    if (events > 0 && waiting >= settings.inbox.maxPending) {
-      receipt.answer = { ok: false, retryAfterSeconds: BACKPRESSURE_SECONDS };
-      return receipt;
-    }
-    let idle = !this.#running && waiting === 0;
-    for (const item of request.items) {
-      if (item.type === "status") {
-        const row = this.#outbox.applyStatus(item.status);
-        if (row !== undefined) receipt.statuses.push({ row, status: item.status });
-        results.push("status");
-        continue;
-      }
-      const seq = journal.nextSeq();
-      if (item.type === "bad") {
-        results.push(this.#admitBad(seq, item, now, receipt));
-        continue;
-      }
-      // An external event has no platform clock: it happened when it came.
-      const event = item.event.at === 0 ? { ...item.event, at: now } : item.event;
-      if (event.selfAuthored === true && this.#outbox.absorbEcho(event, undefined)) {
-        results.push("echo");
-        continue;
-      }
-      const payload = JSON.stringify(event);
-      if (tooLarge(payload)) {
-        const sample = payload.slice(0, SAMPLE_LENGTH);
-        results.push(
-          this.#admitBad(
-            seq,
-            { id: event.id, error: "larger than the journal allows", sample },
-            now,
-            receipt,
-          ),
-        );
-        continue;
-      }
-      const claim = idle ? this.#core.claim() : null;
-      const fresh = journal.inbox.insert({
-        seq,
-        id: event.id,
-        semantic: event.semanticKey ?? null,
-        kind: event.kind,
-        payload,
-        receivedAt: now,
-        claim,
-      });
-      metrics.count(fresh ? "inboundJournaled" : "inboundDuplicates");
-      results.push(fresh ? "accepted" : "duplicate");
-      if (fresh && claim !== null) {
-        const row = journal.inbox.get(seq);
-        if (row !== undefined) receipt.claimed = { row, claim };
-        idle = false;
-      }
-    }
-    if (results.some((result) => result === "accepted")) alarm.arm(now + this.#core.watchdogMs);
-    receipt.answer = { ok: true, results };
-    return receipt;
+  /** Runs events that the journal refused without a record: what `failOpen` asks for. */
+  dispatchUnjournaled(request: ReceiveRequest, error: unknown): ReceiveAnswer {
+    const answer = this.#unjournaled.push(request, error);
+    this.kick();
+    return answer;
   }
 
-  #admitBad(
-    seq: number,
-    item: { id: string; error: string; sample: string },
-    now: number,
-    receipt: Receipt,
-  ): Admitted {
-    const owed = this.#core.bot.hasListener("durability:dead") ? OWES.dead : 0;
-    const fresh = this.#core.journal.inbox.insert({
-      seq,
-      id: item.id,
-      semantic: null,
-      kind: BAD_KIND,
-      payload: JSON.stringify({ truncated: item.sample.slice(0, SAMPLE_LENGTH) }),
-      receivedAt: now,
-      claim: null,
-      dead: item.error,
-      owed,
-    });
-    if (!fresh) return "duplicate";
-    this.#core.metrics.count("inboundDead");
-    receipt.dead.push(seq);
-    this.#core.alarm.arm(now + this.#core.watchdogMs);
-    this.#onTrouble();
-    return "dead";
+  /** Media references of an event that the journal could not keep. */
+  takeLiveMedia(id: string): MediaRef[] | undefined {
+    return this.#admission.takeLiveMedia(id);
+  }
+
+  /** The turn that a new message may interrupt: the one that runs, or that a dead process left. */
+  #runningTurn(): Running | undefined {
+    if (this.#core.bot.busy.mode !== "interrupt") return undefined;
+    const { journal } = this.#core;
+    if (!journal.exists()) return undefined;
+    const row = journal.inbox.open(0, SLICE).find((one) => one.state === "processing");
+    if (row === undefined) return undefined;
+    const event = eventOf(row);
+    return { row, sender: event?.sender?.id, group: event?.groupId };
   }
 
   /** Starts the turn loop unless it runs. */
@@ -201,6 +113,11 @@ export class Inbox {
     for (;;) {
       let running: number | undefined;
       try {
+        const unjournaled = this.#unjournaled.take();
+        if (unjournaled !== undefined) {
+          await this.#runner.runUnjournaled(unjournaled);
+          continue;
+        }
         const next = this.#next();
         if (next === undefined) break;
         running = next.row.seq;
@@ -237,7 +154,14 @@ export class Inbox {
           if ((row.flags & FLAG.parked) !== 0) continue;
           return undefined;
         }
-        const claim = this.#claim(row, now);
+        if ((row.flags & FLAG.interrupted) !== 0) {
+          this.#endInterrupted(row);
+          continue;
+        }
+        const burst = this.#burst(row, now);
+        if (burst !== undefined && burst.readyAt > now) return undefined;
+        if (this.#guard(row, now)) continue;
+        const claim = this.#claim(row, now, burst);
         if (claim === "dead") continue;
         return claim === "wait" ? undefined : { row, claim };
       }
@@ -245,7 +169,59 @@ export class Inbox {
     }
   }
 
-  #claim(row: InboxRow, now: number): string {
+  /** What a message that may wait for others waits for. */
+  #burst(row: InboxRow, now: number): BurstPlan | undefined {
+    const { journal, bot } = this.#core;
+    if (!mayJoin(row, bot.busy)) return undefined;
+    return planBurst(row, journal.inbox.open(row.seq, SLICE), bot.busy, now);
+  }
+
+  /** Two bots in a loop: their messages rest for a while, people's go on. Returns whether this one rests. */
+  #guard(row: InboxRow, now: number): boolean {
+    if (row.runs > 0 || !row.payload.includes('"isBot":true')) return false;
+    const event = eventOf(row);
+    if (event?.sender?.isBot !== true) return false;
+    const { at, fresh } = this.#loopGuard.ask(now);
+    if (at <= now) return false;
+    this.#core.journal.commit("inbox.wait", () => {
+      this.#core.journal.inbox.update(row, { due_at: at, flags: row.flags | FLAG.parked });
+      this.#core.alarm.arm(at);
+    });
+    if (fresh) this.#announcePause(event.sender.id, at);
+    return true;
+  }
+
+  #announcePause(sender: string, until: number): void {
+    const { host } = this.#core;
+    host.log.warn("messages of other bots rest: they come too fast (loopGuard)", { sender, until });
+    this.#onTrouble();
+    const chatId = formatAddress(this.#core.address());
+    this.#outbox.announcer.tell("durability:paused", {
+      chatId,
+      reason: "loop_guard",
+      sender,
+      until,
+    });
+  }
+
+  /** Its process died between the stamp and the end of its turn. */
+  #endInterrupted(row: InboxRow): void {
+    const { journal } = this.#core;
+    journal.commit("turn.interrupt", () => {
+      if (row.state === "pending") journal.inbox.move(row, "processing");
+      journal.inbox.move(row, "done", {
+        finished_at: this.#core.now(),
+        open: 0,
+        claim: null,
+        due_at: null,
+      });
+      const sends = new TurnSends(row.seq, row.id, journal.outbox.ofTurn(row.seq));
+      this.#outbox.closeTurn(sends, "interrupted");
+    });
+    this.#outbox.kick();
+  }
+
+  #claim(row: InboxRow, now: number, burst: BurstPlan | undefined): string {
     const { journal, settings, host } = this.#core;
     const reached = row.runs === 0 ? 0 : this.#reached(row.seq);
     const plan = planClaim(row, reached, now, settings.inbox, host.random());
@@ -268,7 +244,16 @@ export class Inbox {
         stalled: plan.stalled,
         progress: reached,
         ...(row.due_at === null ? {} : { due_at: null }),
+        ...(burst?.payload === undefined ? {} : { payload: burst.payload }),
       });
+      // Their words are in the first one's record now, and share its fate.
+      for (const member of burst?.members ?? []) {
+        journal.inbox.move(member, "done", {
+          finished_at: now,
+          open: 0,
+          claim: `${JOINED}${row.id}`,
+        });
+      }
       this.#core.alarm.arm(now + this.#core.watchdogMs);
     });
     if (row.runs > 1) this.#onTrouble();
@@ -316,6 +301,10 @@ export class Inbox {
     if (row.state === "pending" || row.state === "processing") return false;
     // What never was a readable event cannot be run.
     if (row.kind === BAD_KIND) return false;
+    if (row.claim?.startsWith(JOINED) === true) {
+      const first = this.#core.journal.inbox.byId(row.claim.slice(JOINED.length));
+      return first !== undefined && this.replay(first);
+    }
     const applied = row.state === "done" && row.error === null;
     this.#core.journal.commit("inbox.replay", () => {
       this.#core.journal.inbox.move(row, "pending", {
@@ -373,7 +362,10 @@ export class Inbox {
         // Claimed by this life: the watchdog that its claim armed covers it.
         const mine =
           row.seq !== this.#lost && row.claim?.startsWith(`${this.#core.incarnation}.`) === true;
-        const at = row.due_at ?? (over || mine ? now + this.#core.watchdogMs : ready);
+        const burst = over || mine || row.due_at !== null ? undefined : this.#burst(row, now);
+        const at =
+          row.due_at ??
+          (over || mine ? now + this.#core.watchdogMs : Math.max(ready, burst?.readyAt ?? 0));
         next = Math.min(next ?? at, at);
         // Everything behind an event that is not parked waits for it.
         if (!over && (row.flags & FLAG.parked) === 0) return next;
@@ -392,5 +384,13 @@ export class Inbox {
     } catch (error) {
       this.#core.host.log.error("the alarm could not be set", { error: String(error) });
     }
+  }
+}
+
+function eventOf(row: InboxRow): InboundEvent | undefined {
+  try {
+    return JSON.parse(row.payload) as InboundEvent;
+  } catch {
+    return undefined;
   }
 }

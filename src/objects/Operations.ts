@@ -16,7 +16,8 @@ import {
 } from "../journal/records.ts";
 import type { Intent } from "../outbox/draft.ts";
 import { encodeKey, explicitSlot, keyOf, parseKey } from "../outbox/keys.ts";
-import { errorOf, receiptOf } from "../outbox/results.ts";
+import type { RelayInput } from "../outbox/relay.ts";
+import { errorOf, reasonOf, receiptOf } from "../outbox/results.ts";
 import type { InboxRecord, Listing, ListRow, OutboxRecord } from "../turns/Client.ts";
 import type { EnqueueOptions } from "../turns/sends.ts";
 import { refuseTooLarge } from "../turns/tooLarge.ts";
@@ -53,6 +54,7 @@ export interface SendInput {
 /** Methods of a chat, by name. */
 export interface ChatMethods {
   send(input: SendInput): Promise<WireSend>;
+  relay(input: RelayInput): Promise<{ key: string }>;
   edit(input: { id: string; content: Content }): Promise<null>;
   delete(input: { id: string }): Promise<null>;
   cancel(input: { key: string }): boolean;
@@ -103,7 +105,8 @@ export class Operations implements ChatMethods {
       wait: input.wait,
       origin: input.origin ?? "bot",
     };
-    const { key, outcome, reason } = await this.#outbox.intend(intent);
+    const { key, outcome, reason: known } = await this.#outbox.intend(intent);
+    const reason = known ?? (outcome.status === "suppressed" ? reasonOf(outcome.rows) : undefined);
     const answer: WireSend = {
       key,
       status: outcome.status,
@@ -112,6 +115,27 @@ export class Operations implements ChatMethods {
     if (outcome.status === "sent") answer.receipt = receiptOf(outcome.rows);
     if (outcome.status === "dead") answer.error = wireError(errorOf(outcome.rows, key));
     return answer;
+  }
+
+  /** Takes a send from another chat of the same bot: recorded once, delivered from here. */
+  async relay(input: RelayInput): Promise<{ key: string }> {
+    const own = this.#core.name.split("/").slice(0, 3).join("/");
+    if (input.from.split("/").slice(0, 3).join("/") !== own) {
+      throw new ConfigError("a relay goes to chats of the same bot only", { kind: "permission" });
+    }
+    const options = {
+      idempotencyKey: input.key,
+      ...(input.notAfter === undefined ? {} : { notAfter: input.notAfter }),
+    };
+    const intent: Intent = {
+      scope: "",
+      content: input.content as Content,
+      options,
+      wait: false,
+      origin: "relay",
+    };
+    const { key } = await this.#outbox.intend(intent);
+    return { key };
   }
 
   async edit(input: { id: string; content: Content }): Promise<null> {

@@ -25,7 +25,7 @@ import type { ListenerTools } from "../turns/BotRuntime.ts";
 import type { Core } from "./Core.ts";
 
 /** How a turn ended, for the sends it leaves behind. */
-export type TurnEnd = "settled" | "failed" | "aborted" | "dead" | "retry";
+export type TurnEnd = "settled" | "failed" | "aborted" | "interrupted" | "dead" | "retry";
 
 /** The outbox of one actor. */
 export class Outbox {
@@ -43,7 +43,11 @@ export class Outbox {
     this.announcer = new Announcer(core, tools);
     this.#deliveries = new Deliveries(core.host.clock, () => this.#drain.kick());
     this.#drain = new Drain(core, this.#deliveries, this.announcer, (row) => this.#done(row));
-    this.#statuses = new Statuses(core, (row) => this.#drain.isHeld(row));
+    this.#statuses = new Statuses(
+      core,
+      (row) => this.#drain.isHeld(row),
+      () => this.#drain.inFlight(),
+    );
     this.#intents = new Intents(core, this.#drain, this.#deliveries);
   }
 
@@ -96,7 +100,8 @@ export class Outbox {
    * Part of every commit that ends a turn.
    */
   closeTurn(sends: TurnSends, end: TurnEnd): void {
-    if (end === "settled" || end === "failed" || end === "aborted") {
+    const stopped = end === "aborted" || end === "interrupted";
+    if (end === "settled" || end === "failed" || stopped) {
       this.#intents.insertSettled(sends, end !== "settled");
     }
     if (!sends.hasRows) return;
@@ -115,14 +120,18 @@ export class Outbox {
       const drop =
         (row.state === "pending" || row.state === "failed") &&
         row.first_maybe_at === null &&
-        ((notRepeated && row.part === 0 && !scheduled) ||
-          (end === "aborted" && unstarted && !scheduled));
+        ((notRepeated && row.part === 0 && !scheduled) || (stopped && unstarted && !scheduled));
       if (drop || (blocked === undefined ? false : blocked === `drop ${row.slot}`)) {
         blocked = `drop ${row.slot}`;
         journal.outbox.move(row, "suppressed", {
           extra: writeExtra({
             ...readExtra(row),
-            reason: end === "aborted" ? "turn_aborted" : "not_repeated",
+            reason:
+              end === "interrupted"
+                ? "interrupted"
+                : end === "aborted"
+                  ? "turn_aborted"
+                  : "not_repeated",
           }),
           due_at: null,
           finished_at: now,
@@ -159,8 +168,8 @@ export class Outbox {
   }
 
   /** Whether an event is our own message come back. Call inside the receive commit. */
-  absorbEcho(event: InboundEvent, marker: string | undefined): boolean {
-    return this.#statuses.absorbEcho(event, marker);
+  absorbEcho(event: InboundEvent): boolean {
+    return this.#statuses.absorbEcho(event);
   }
 
   /** Sends a dead, failed or unknown record again, with a fresh budget. Returns whether it could. */

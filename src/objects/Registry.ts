@@ -18,5 +18,9 @@ export function defineRegistry(reach: Reach) {
     async call(method: string, payload: string): Promise<string> {
       return this.#book.call(method, payload);
     }
+
+    override async alarm(): Promise<void> {
+      await this.#book.alarm();
+    }
   };
 }

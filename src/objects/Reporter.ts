@@ -36,6 +36,8 @@ export class Reporter {
   #wanted = false;
   #running = false;
   #flushed = false;
+  /** What the Registry was told last in this life about when work is due; `undefined`: of none. */
+  #toldDue: number | undefined;
 
   constructor(core: Core) {
     this.#core = core;
@@ -48,11 +50,23 @@ export class Reporter {
     this.#core.host.keepAlive(Promise.resolve().then(() => this.#send()));
   }
 
-  /** Reports what has gathered, if anything; once per life also what an earlier one may have owed. */
+  /**
+   * Called by the alarm: reports what has gathered, and whether work is due that the Registry does not
+   * know of, or no longer is; once per life also what an earlier one may have owed.
+   */
   flush(): void {
-    if (!this.#flushed && this.#core.journal.schema.has("trouble")) this.#wanted = true;
+    const owed = !this.#flushed && this.#core.journal.schema.has("trouble");
+    if (owed || this.#isNews()) this.#wanted = true;
     this.#flushed = true;
     this.#core.host.keepAlive(this.#send());
+  }
+
+  /** A turn that runs since the last alarm, an orphan, a send for later: the sweep must know it. */
+  #isNews(): boolean {
+    const due = this.#core.journal.exists() ? this.#core.unfinished() : undefined;
+    if (due === undefined) return this.#toldDue !== undefined;
+    // What was told and came due just now is being done.
+    return this.#toldDue === undefined || this.#toldDue + this.#core.watchdogMs < this.#core.now();
   }
 
   async #send(): Promise<void> {
@@ -71,6 +85,7 @@ export class Reporter {
       if ((await withDeadline(clock, ANSWER_MS, told)) === TIMED_OUT) {
         throw new Error("the Registry did not answer");
       }
+      this.#toldDue = report.dueAt;
     } catch (error) {
       if (metrics !== undefined) this.#core.metrics.restore(metrics);
       if (owed) this.#retry();

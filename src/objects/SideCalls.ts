@@ -6,14 +6,23 @@
  */
 import type { ChannelIo, Outbound, SendResult } from "../channels/channel.ts";
 import type { Content, JsonObject } from "../channels/content.ts";
-import { DeliveryError, UnsupportedContentError } from "../channels/errors.ts";
-import type { Address } from "../channels/events.ts";
+import {
+  DeliveryError,
+  MediaUnavailableError,
+  UnsupportedContentError,
+} from "../channels/errors.ts";
+import type { Address, MediaRef } from "../channels/events.ts";
 import { forRender, normalise, renderButtons } from "../outbox/content.ts";
 import { TIMED_OUT, withDeadline } from "../time/Clock.ts";
+import { usableRef } from "../turns/media.ts";
 import type { Core } from "./Core.ts";
 
 /** How long a call beside the journal may take, in ms. */
 const SIDE_CALL_MS = 10_000;
+/** How long one download may take, in ms. */
+const DOWNLOAD_MS = 60_000;
+/** The most bytes that a download may have where its caller names no limit (20 MiB). */
+const MAX_MEDIA_BYTES = 20_971_520;
 
 /** The side calls of one chat. */
 export class SideCalls {
@@ -69,6 +78,37 @@ export class SideCalls {
     if (channel.outbound.api === undefined)
       throw new UnsupportedContentError(`${channel.name} has no raw methods`);
     return channel.outbound.api(method, body, this.#core.channelIo(channel, signal));
+  }
+
+  /**
+   * Downloads a file that somebody sent.
+   * @throws {MediaUnavailableError | PayloadTooLargeError | DeliveryError}
+   */
+  async loadMedia(
+    ref: MediaRef,
+    maxBytes: number = MAX_MEDIA_BYTES,
+    signal?: AbortSignal,
+  ): Promise<Uint8Array> {
+    const core = this.#core;
+    const channel = core.channel();
+    const usable = usableRef(ref, channel, core.now());
+    const media = channel.media;
+    if (media === undefined)
+      throw new UnsupportedContentError(`${channel.name} has no media to download`);
+    const abort = new AbortController();
+    const stop = () => abort.abort(signal?.reason);
+    signal?.addEventListener("abort", stop, { once: true });
+    try {
+      const loading = media.load(usable, core.channelIo(channel, abort.signal), maxBytes);
+      const bytes = await withDeadline(core.host.clock, DOWNLOAD_MS, loading);
+      if (bytes !== TIMED_OUT) return bytes;
+      throw new MediaUnavailableError(`the download took longer than ${DOWNLOAD_MS} ms`, {
+        reason: "rehydrate-failed",
+      });
+    } finally {
+      signal?.removeEventListener("abort", stop);
+      abort.abort();
+    }
   }
 
   get #address(): Address {

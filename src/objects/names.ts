@@ -33,6 +33,11 @@ export function chatActorName(scope: BotScope, connection: string, chatKey: stri
   return `${prefix}/~${createHash("sha256").update(chatKey).digest("hex")}`;
 }
 
+/** The name of a connection's actor: the scope that its chats' names begin with. */
+export function connectionActorName(scope: BotScope, connection: string): string {
+  return [scope.tenant, scope.environment, scope.bot, connection].map(encodePart).join("/");
+}
+
 /** The scope, `tenant/environment/bot/connection`, of an actor's name. */
 export function scopeOf(actorName: string): string {
   return actorName.split("/").slice(0, 4).join("/");

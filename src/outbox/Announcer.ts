@@ -7,8 +7,9 @@
 import { isOpen, type OutboxRow, OWES, readExtra } from "../journal/records.ts";
 import type { Core } from "../objects/Core.ts";
 import { formatAddress } from "../objects/names.ts";
+import { errorText } from "../safety/redact.ts";
 import { TIMED_OUT, withDeadline } from "../time/Clock.ts";
-import type { ListenerTools } from "../turns/BotRuntime.ts";
+import type { Announcements, ListenerTools } from "../turns/BotRuntime.ts";
 import { keyOf } from "./keys.ts";
 import { receiptOf } from "./results.ts";
 
@@ -53,6 +54,19 @@ export class Announcer {
   /** Announces what an event owes. */
   pushEvent(seq: number): void {
     this.#push({ box: "in", seq });
+  }
+
+  /** Tells listeners once of what no record stands for. */
+  tell<K extends keyof Announcements>(kind: K, event: Announcements[K]): void {
+    const { host, bot } = this.#core;
+    if (!bot.hasListener(kind)) return;
+    const told = host.outlive(bot.announce(kind, event, this.#tools()));
+    host.keepAlive(
+      withDeadline(host.clock, LISTENER_TIMEOUT_MS, told).catch((error: unknown) => {
+        host.rethrowIfHalted(error);
+        host.log.error("a listener failed", { kind, error: errorText(error, host.env) });
+      }),
+    );
   }
 
   #push(item: Item): void {

@@ -15,9 +15,11 @@ import {
 } from "../journal/records.ts";
 import type { Core } from "../objects/Core.ts";
 import { sleep } from "../time/Clock.ts";
+import { Budget } from "./Budget.ts";
 import { type AttemptHooks, Ending } from "./Ending.ts";
 import { markerOf } from "./keys.ts";
 import { addressOf, callChannel, lookUp, messageOf, prepareRequest, selfTest } from "./platform.ts";
+import { callRelay, isRelay, relayCapabilities } from "./relay.ts";
 import { resplit } from "./render.ts";
 import {
   afterAttempt,
@@ -38,11 +40,18 @@ export class Attempt {
   readonly #core: Core;
   readonly #hooks: AttemptHooks;
   readonly #ending: Ending;
+  readonly #budget: Budget;
 
   constructor(core: Core, hooks: AttemptHooks) {
     this.#core = core;
     this.#hooks = hooks;
     this.#ending = new Ending(core, hooks);
+    this.#budget = new Budget(core);
+  }
+
+  /** Whether a send has to ask for its place in the bot's own pace first. */
+  get asksFirst(): boolean {
+    return this.#budget.hot;
   }
 
   /** Moves a row that is due one step on: crash verdict, lookup, or a send. */
@@ -53,7 +62,7 @@ export class Attempt {
       return;
     }
     const { connection } = this.#core.identity();
-    if (this.#core.bot.channel(connection) === undefined) {
+    if (this.#core.bot.channel(connection) === undefined && !isRelay(row)) {
       this.#ending.giveUp(row, "auth", `the bot no longer has the connection "${connection}"`);
       return;
     }
@@ -95,12 +104,15 @@ export class Attempt {
    */
   async send(row: OutboxRow, claim: string, request?: JsonObject): Promise<void> {
     const startedAt = this.#core.now();
-    const result = await callChannel(
-      this.#core,
-      addressOf(this.#core, row),
-      row.marker ?? "",
-      request ?? (JSON.parse(row.request) as JsonObject),
-    );
+    const result = await (isRelay(row)
+      ? callRelay(this.#core, row)
+      : callChannel(
+          this.#core,
+          addressOf(this.#core, row),
+          row.marker ?? "",
+          request ?? (JSON.parse(row.request) as JsonObject),
+        ));
+    if (!result.ok && result.kind === "rate_limit") this.#budget.limited();
     await this.#record(row, claim, startedAt, result);
   }
 
@@ -132,7 +144,7 @@ export class Attempt {
         if (tries === RECORD_TRIES) throw error;
         this.#core.host.log.error("an answer could not be recorded yet", {
           tries,
-          error: messageOf(error),
+          error: messageOf(this.#core, error),
         });
         await sleep(this.#core.host.clock, RECORD_WAIT_MS * tries);
       }
@@ -181,16 +193,24 @@ export class Attempt {
       if (this.#unchanged(row, before)) this.#ending.postpone(row);
       return undefined;
     }
+    const relayed = isRelay(row);
+    const slot = relayed ? now : await this.#budget.slot();
     if (!this.#unchanged(row, before)) return undefined;
+    if (slot > this.#core.now()) {
+      this.#hooks.gate(slot);
+      return undefined;
+    }
     let request = JSON.parse(row.request) as JsonObject;
     // A row of an earlier life may have been recorded by other code, under another limit.
     const otherCode = row.created_at < this.#core.startedAt || context.extra.rerender === true;
-    if (otherCode) {
+    if (otherCode && !relayed) {
       const again = resplit(this.#core, row);
       if (again === "replaced") return undefined;
       request = again ?? request;
     }
-    const prepared = await prepareRequest(this.#core, row, request);
+    const prepared = relayed
+      ? { ok: true as const, request }
+      : await prepareRequest(this.#core, row, request);
     if (!this.#unchanged(row, before)) return undefined;
     if (!prepared.ok)
       return this.#ending.stop(row, afterAttempt(this.#context(row), now, prepared));
@@ -218,6 +238,7 @@ export class Attempt {
 
   #context(row: OutboxRow): VerdictContext {
     const channel = this.#core.channel();
+    const { capabilities } = channel;
     const settings = this.#core.settings.outbox;
     return {
       row,
@@ -226,7 +247,7 @@ export class Attempt {
       random: this.#core.host.random(),
       settings,
       policies: settings.onAmbiguous(channel.name),
-      capabilities: channel.capabilities,
+      capabilities: isRelay(row) ? relayCapabilities(capabilities) : capabilities,
     };
   }
 }

@@ -12,6 +12,8 @@ import type { CancelTimer } from "../time/Clock.ts";
 import type { Announcer } from "./Announcer.ts";
 import { Attempt } from "./Attempt.ts";
 import { type Deliveries, intentOf } from "./Deliveries.ts";
+import { Pacer } from "./Pacer.ts";
+import { isRelay } from "./relay.ts";
 
 /** How many due rows one look reads. */
 const SLICE = 32;
@@ -47,6 +49,7 @@ export class Drain {
   /** Whether the loop has looked at the rows and found nothing ready. */
   #rested = false;
   #timer: CancelTimer | undefined;
+  #pacer: Pacer | undefined;
 
   constructor(
     core: Core,
@@ -69,7 +72,9 @@ export class Drain {
 
   /** Whether a send could go out this instant: nothing in flight, nothing older that is waited for. */
   get idle(): boolean {
-    return !this.#running && this.#held.size === 0 && this.#gate() <= this.#core.now();
+    const now = this.#core.now();
+    if (this.#attempt.asksFirst) return false;
+    return !this.#running && this.#held.size === 0 && Math.max(this.#gate(), this.#paceAt()) <= now;
   }
 
   /** Whether the loop is at work. */
@@ -80,6 +85,12 @@ export class Drain {
   /** Whether `row` is being sent right now by this incarnation. */
   isInFlight(row: { turn: number; pos: number }): boolean {
     return this.#inFlight?.turn === row.turn && this.#inFlight.pos === row.pos;
+  }
+
+  /** The row that is being sent right now. */
+  inFlight(): OutboxRow | undefined {
+    const place = this.#inFlight;
+    return place && this.#core.journal.outbox.get(place.turn, place.pos);
   }
 
   /** Delivers a row on behalf of a live turn. */
@@ -151,6 +162,19 @@ export class Drain {
     return this.#gateUntil;
   }
 
+  /** When the chat's own pace allows a call. */
+  #paceAt(): number {
+    const now = this.#core.now();
+    if (this.#pacer === undefined) {
+      const identity = this.#core.journal.identity();
+      const channel = identity && this.#core.bot.channel(identity.connection);
+      const pacing = channel?.capabilities.pacing;
+      if (pacing === undefined) return now;
+      this.#pacer = new Pacer(identity?.kind === "group" ? pacing.group : pacing.direct, now);
+    }
+    return this.#pacer.nextAt(now);
+  }
+
   async #run(first: Started | undefined): Promise<void> {
     let started = first;
     for (;;) {
@@ -158,6 +182,7 @@ export class Drain {
         const picked = started ?? this.#pick();
         if (picked === undefined) break;
         this.#inFlight = { turn: picked.row.turn, pos: picked.row.pos };
+        if (!isRelay(picked.row)) this.#pacer?.take(this.#core.now());
         await (started === undefined
           ? this.#attempt.deliver(picked.row)
           : this.#attempt.send(started.row, started.claim));
@@ -188,7 +213,9 @@ export class Drain {
     this.#resumeAt = undefined;
     const strict = this.#core.settings.outbox.order === "strict";
     for (const row of this.#candidates(strict)) {
-      const at = Math.max(row.due_at ?? 0, gate);
+      const own = row.due_at ?? 0;
+      // Another chat's platform has its own limits.
+      const at = isRelay(row) ? own : Math.max(own, gate, this.#paceAt());
       if (this.#isBehindAPart(row)) continue;
       if (at <= now) return { row };
       this.#resumeAt = Math.min(this.#resumeAt ?? at, at);

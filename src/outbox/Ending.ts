@@ -19,6 +19,7 @@ import {
 } from "../journal/records.ts";
 import type { Core } from "../objects/Core.ts";
 import { follow } from "./follow.ts";
+import { isRelay } from "./relay.ts";
 import type { Verdict } from "./verdict.ts";
 
 /** What an attempt needs to know of the lane. */
@@ -147,10 +148,10 @@ export class Ending {
         return false;
       }
       if (through !== to) journal.outbox.move(row, to);
-      if (result?.ok && this.#core.channel().capabilities.statuses) {
+      if (result?.ok && !isRelay(row) && this.#core.channel().capabilities.statuses) {
         journal.side.keepReceipt(result.receipt.id, row.turn, row.pos);
       }
-      if (typeof patch.address === "string") this.#moved(JSON.parse(patch.address) as Address);
+      if (typeof patch.address === "string") this.#core.moved(JSON.parse(patch.address) as Address);
       follow(this.#core, row, (next) => this.#hooks.isHeld(next));
       return true;
     });
@@ -161,17 +162,6 @@ export class Ending {
       return;
     }
     this.#after(row, verdict);
-  }
-
-  /** The platform has renamed the chat: what is said from now on goes there at once. */
-  #moved(to: Address): void {
-    const { v: _version, thread: _thread, ...identity } = this.#core.identity();
-    const thread = to.thread;
-    this.#core.journal.identify({
-      ...identity,
-      chat: to.chat,
-      ...(thread === undefined ? {} : { thread }),
-    });
   }
 
   /** A status was faster than the answer, and may not have named the message: the answer does. */
@@ -233,7 +223,8 @@ export class Ending {
     if (verdict.to === "sent") {
       if (row.error !== null) Object.assign(patch, { error: null, error_kind: null });
       if (result?.ok) patch.receipt = JSON.stringify({ ...result.receipt, at: now });
-      if (this.#core.bot.hasAfterSend) owed |= OWES.afterSend;
+      // The other chat says when it is sent.
+      if (this.#core.bot.hasAfterSend && !isRelay(row)) owed |= OWES.afterSend;
     }
     const open = isOpen({ state: verdict.to, extra: writeExtra(extra) });
     if (!open) patch.finished_at = now;

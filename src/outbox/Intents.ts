@@ -18,6 +18,7 @@ import { type Decided, type Draft, type Intent, rowsOf } from "./draft.ts";
 import { encodeKey, explicitSlot, fingerprintOf, keyOf, markerOf } from "./keys.ts";
 import { callChannel } from "./platform.ts";
 import { Recall } from "./Recall.ts";
+import { relayPart } from "./relay.ts";
 import { type Rendered, renderContent } from "./render.ts";
 import type { TurnSends } from "./TurnSends.ts";
 
@@ -65,7 +66,7 @@ export class Intents {
   async #decide(intent: Intent): Promise<Decided> {
     const content = normalise(intent.content);
     const options = checkOptions(intent.options);
-    const address = this.#core.address();
+    const address = intent.relayTo ?? this.#core.address();
     const slot = this.#slotOf(intent);
     const key = this.#keyOf(intent);
     const encodable = encode(content) !== undefined;
@@ -79,7 +80,8 @@ export class Intents {
       address,
       intendedAt: this.#core.now(),
     };
-    const recorded = options.durability !== "disabled";
+    const unjournaled = intent.sends?.unjournaled === true;
+    const recorded = options.durability !== "disabled" && !unjournaled;
     const known = recorded && encodable ? this.#recall.known(draft) : undefined;
     if (known !== undefined) return known;
     if (this.#core.bot.hasBeforeSend) {
@@ -92,8 +94,12 @@ export class Intents {
       const meanwhile = shared ? this.#recall.known(draft) : undefined;
       if (meanwhile !== undefined) return meanwhile;
     }
+    if (unjournaled) return this.#bypass(draft, "the journal refuses writes (failOpen)");
+    const why = recorded ? this.#bypassReason(draft.content) : 'durability is "disabled"';
+    if (why !== undefined && intent.relayTo !== undefined) {
+      throw new PayloadTooLargeError(`a send to another chat needs a record (${why})`);
+    }
     if (!recorded) return this.#direct(draft);
-    const why = this.#bypassReason(draft.content);
     return why === undefined ? this.#record(draft) : this.#bypass(draft, why);
   }
 
@@ -152,7 +158,10 @@ export class Intents {
     const turn = intent.sends?.seq ?? this.#core.journal.nextSeq();
     draft.turn = turn;
     const place = `${turn}/${draft.slot}`;
-    const rendered = renderContent(this.#core, draft.content, draft.address, place);
+    const rendered =
+      intent.relayTo === undefined
+        ? renderContent(this.#core, draft.content, draft.address, place)
+        : { parts: [relayPart(draft.content)], kept: [] };
     if (rendered.parts.length === 0) draft.vetoed ??= "nothing to send";
     const rows = rowsOf(draft, rendered);
     const head = rows[0] as OutboxRow;
@@ -168,7 +177,7 @@ export class Intents {
         this.#insert(rows, rendered.kept);
       });
     } catch (error) {
-      if (intent.options.durability !== "best_effort") throw error;
+      if (intent.options.durability !== "best_effort" || intent.relayTo !== undefined) throw error;
       this.#core.host.log.warn("a send could not be recorded and goes out without a record", {
         key: draft.publicKey,
       });
@@ -176,6 +185,7 @@ export class Intents {
     }
     this.#core.metrics.count("outboxJournaled", rows.length);
     intent.sends?.record(head);
+    intent.sends?.onCommitted();
     // Scheduled beyond the watchdog: the sweep has to know, in case the alarm is lost.
     if (head.due_at !== null && head.due_at > draft.intendedAt + this.#core.watchdogMs)
       this.#core.onTrouble();
@@ -224,7 +234,8 @@ export class Intents {
     const scheduled = head.due_at !== null && head.due_at > this.#core.now();
     const alone = this.#drain.idle && this.#core.settings.outbox.order !== "strict";
     if (!alone || scheduled || !intent.wait || head.state !== "pending") return undefined;
-    if (this.#core.channel().outbound.prepare !== undefined) return undefined;
+    if (intent.relayTo === undefined && this.#core.channel().outbound.prepare !== undefined)
+      return undefined;
     const claim = this.#core.claim();
     head.state = "sending";
     head.claim = claim;

@@ -12,17 +12,28 @@ import { placeOfMarker } from "./keys.ts";
 
 /** Statuses for rows whose receipt is not there yet, kept in memory. */
 const MAX_EARLY_STATUSES = 50;
+/** Rows that an echo without marker and id is compared with. */
+const ECHO_CANDIDATES = 50;
 
 /** The delivery statuses of one chat. */
 export class Statuses {
   readonly #core: Core;
   readonly #isHeld: (row: OutboxRow) => boolean;
+  readonly #inFlight: () => OutboxRow | undefined;
   readonly #early: DeliveryStatus[] = [];
 
-  /** @param isHeld whether a live turn delivers a part by itself */
-  constructor(core: Core, isHeld: (row: OutboxRow) => boolean) {
+  /**
+   * @param isHeld whether a live turn delivers a part by itself
+   * @param inFlight the row that is being sent right now
+   */
+  constructor(
+    core: Core,
+    isHeld: (row: OutboxRow) => boolean,
+    inFlight: () => OutboxRow | undefined,
+  ) {
     this.#core = core;
     this.#isHeld = isHeld;
+    this.#inFlight = inFlight;
   }
 
   /** Applies a delivery status. Call inside the receive commit. Returns the row it was about. */
@@ -36,9 +47,12 @@ export class Statuses {
     return row;
   }
 
-  /** Whether an event is our own message come back; settles an unknown send. Call inside the receive commit. */
-  absorbEcho(event: InboundEvent, marker: string | undefined): boolean {
-    const row = this.#find(marker, event.messageId);
+  /**
+   * Whether a self-authored event is our own message come back: by its marker, by its id, or, while a
+   * send is in flight or in doubt, by its text. Settles an unknown send. Call inside the receive commit.
+   */
+  absorbEcho(event: InboundEvent): boolean {
+    const row = this.#find(event.marker, event.messageId) ?? this.#inDoubtWith(event.text);
     if (row === undefined) return false;
     this.#settle(row, {
       status: "sent",
@@ -47,6 +61,24 @@ export class Statuses {
       ...(event.messageId === undefined ? {} : { platformId: event.messageId }),
     });
     return true;
+  }
+
+  /** The oldest send that may be out and says this. */
+  #inDoubtWith(text: string | undefined): OutboxRow | undefined {
+    const { textOf } = this.#core.channel().outbound;
+    const said = text === undefined ? "" : squeeze(text);
+    if (textOf === undefined || said === "") return undefined;
+    const { outbox } = this.#core.journal;
+    const flying = this.#inFlight();
+    const rows = [
+      ...(flying === undefined ? [] : [flying]),
+      ...outbox.waiting(ECHO_CANDIDATES),
+      ...outbox.list("unknown", { turn: Number.MAX_SAFE_INTEGER, pos: 0 }, ECHO_CANDIDATES),
+    ];
+    return rows
+      .filter((row) => row.state === "sending" || row.state === "unknown")
+      .sort((a, b) => a.turn - b.turn || a.pos - b.pos)
+      .find((row) => squeeze(textOf(JSON.parse(row.request)) ?? "") === said);
   }
 
   #find(marker: string | undefined, platformId: string | undefined): OutboxRow | undefined {
@@ -142,4 +174,9 @@ export class Statuses {
     });
     for (const status of mine) this.#early.splice(this.#early.indexOf(status), 1);
   }
+}
+
+/** Platforms change white space on the way. */
+function squeeze(text: string): string {
+  return text.replace(/\s+/g, " ").trim();
 }

@@ -22,10 +22,14 @@ export class TurnSends {
   readonly id: string;
   /** Sends on a closed context throw. */
   closed = false;
+  /** None of them gets a record: the journal refuses writes, and the bot prefers to answer. */
+  unjournaled = false;
   readonly settled: SettledIntent[] = [];
   /** Told of each slot that this run uses, and of each send held back: a step records them. */
   onUse: (slot: string) => void = () => {};
   onSettled: (intent: SettledIntent) => void = () => {};
+  /** Told once a send of this run is committed. */
+  onCommitted: () => void = () => {};
   /** Keeps the order of sends while `before` hooks run. */
   hooks: Promise<unknown> = Promise.resolve();
   /** Sends in progress, which the turn waits for. */

@@ -25,6 +25,8 @@ export interface Intent {
   /** Whether the caller waits for the delivery. */
   wait: boolean;
   origin: OutboxRow["origin"];
+  /** Another chat that it goes to; the content is rendered there. */
+  relayTo?: Address;
 }
 
 /** What the caller gets. */
@@ -76,6 +78,7 @@ export function rowsOf(draft: Draft, rendered: Rendered): OutboxRow[] {
   const extra: OutboxExtra = {
     ...(at !== undefined && at > now ? { at } : {}),
     ...(suppressed ? { reason: draft.vetoed ?? "" } : {}),
+    ...(intent.relayTo === undefined ? {} : { relay: true }),
   };
   // A live turn's watchdog covers what its handler waits for; anything else needs its own wake-up.
   const dueAt = suppressed || (intent.sends !== undefined && intent.wait) ? null : (at ?? now);
@@ -107,7 +110,7 @@ export function rowsOf(draft: Draft, rendered: Rendered): OutboxRow[] {
     attempt_log: null,
     origin: intent.origin,
     owed: 0,
-    address: null,
+    address: intent.relayTo === undefined ? null : JSON.stringify(intent.relayTo),
     extra: writeExtra(extra),
   }));
 }

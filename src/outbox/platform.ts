@@ -56,7 +56,7 @@ export async function callChannel(
     sending = channel.outbound.send(request, sendIo(core, channel, abort.signal, address, marker));
   } catch (error) {
     // The connection is not configured, or its code failed before any call.
-    return notSent(error);
+    return notSent(core, error);
   }
   try {
     const answer = await withDeadline(core.host.clock, limit, sending);
@@ -79,7 +79,7 @@ export async function callChannel(
     }
     return answer.ok ? answer : { ...answer, ...wholeWait(answer.retryAfterMs) };
   } catch (error) {
-    const message = redact(messageOf(error), core.host.env);
+    const message = messageOf(core, error);
     return { ok: false, kind: "unknown", evidence: "maybe_sent", message };
   } finally {
     abort.abort();
@@ -95,19 +95,21 @@ function wholeWait(ms: number | undefined): { retryAfterMs?: number } {
   return { retryAfterMs: Math.min(Math.ceil(ms), MAX_WAIT_MS) };
 }
 
-function notSent(error: unknown): Extract<SendResult, { ok: false }> {
+function notSent(core: Core, error: unknown): Extract<SendResult, { ok: false }> {
   const known = error instanceof HoldfastError ? error : undefined;
   return {
     ok: false,
     kind: known?.kind ?? "transient",
     evidence: "not_sent",
-    message: messageOf(error),
+    message: messageOf(core, error),
     ...(known === undefined ? {} : { code: known.code }),
   };
 }
 
-export function messageOf(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).slice(0, 500);
+/** What went wrong, without secrets and at most 500 characters: it is journaled. */
+export function messageOf(core: Core, error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  return redact(text, core.host.env).slice(0, 500);
 }
 
 /** Tokens and uploads before the call, where the channel needs them. A failure here has sent nothing. */
@@ -134,7 +136,7 @@ export async function prepareRequest(
         }
       : done;
   } catch (error) {
-    return notSent(error);
+    return notSent(core, error);
   } finally {
     abort.abort();
   }
@@ -182,7 +184,7 @@ async function ask<T>(
   } catch (error) {
     core.host.log.debug("a question to the platform failed", {
       label,
-      error: messageOf(error),
+      error: messageOf(core, error),
     });
     return undefined;
   } finally {

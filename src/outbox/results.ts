@@ -46,6 +46,12 @@ function readReceipt(text: string): StoredPart | undefined {
   }
 }
 
+/** Why nothing was sent, where that is on record. */
+export function reasonOf(rows: readonly OutboxRow[]): string | undefined {
+  const suppressed = rows.find((row) => row.state === "suppressed");
+  return suppressed && readExtra(suppressed).reason;
+}
+
 /** The error of a dead intent: the same on every replay. */
 export function errorOf(rows: readonly OutboxRow[], key: string): DeliveryError {
   const dead = rows.find((row) => row.state === "dead");

@@ -14,12 +14,18 @@ export function redact(text: string, env: Record<string, unknown>): string {
   let clean = text;
   for (const [name, value] of Object.entries(env)) {
     if (typeof value !== "string" || value.length < MIN_LENGTH || !SECRET_NAME.test(name)) continue;
-    if (clean.includes(value)) clean = clean.replaceAll(value, "[redacted]");
-    const encoded = encodeURIComponent(value);
-    if (encoded !== value && clean.includes(encoded))
-      clean = clean.replaceAll(encoded, "[redacted]");
+    for (const spelling of spellingsOf(value)) {
+      if (clean.includes(spelling)) clean = clean.replaceAll(spelling, "[redacted]");
+    }
   }
   return clean;
+}
+
+/** A secret as it may stand in a text: as it is, in an address, and without the public half before a colon. */
+function spellingsOf(value: string): string[] {
+  const half = value.slice(value.lastIndexOf(":") + 1);
+  const values = half.length >= MIN_LENGTH && half !== value ? [value, half] : [value];
+  return values.flatMap((one) => [one, encodeURIComponent(one)]);
 }
 
 /** The text of an error for the journal: redacted, at most 500 characters. */

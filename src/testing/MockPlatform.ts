@@ -61,19 +61,36 @@ export class MockPlatform {
   readonly calls: PlatformCall[] = [];
   /** Typing signals, by chat. */
   readonly typing: string[] = [];
+  /** Files that the bot may download, by id. */
+  readonly files = new Map<string, Uint8Array>();
   /** Decides how a call fails; undefined lets it pass. */
   fault: (call: PlatformCall) => Fault | undefined = () => undefined;
   /** Whether the platform answers the self test. */
   healthy: () => boolean = () => true;
   /** How long a call takes, in ms. */
   latency: () => number = () => 0;
-  readonly #clock: Clock;
+  #clock: Clock;
   readonly #byMarker = new Map<string, LedgerEntry>();
   #ids = 0;
 
   constructor(clock: Clock, deliveryClass: DeliveryClass) {
     this.#clock = clock;
     this.class = deliveryClass;
+  }
+
+  /** Moves the platform into a test's time. */
+  useClock(clock: Clock): void {
+    this.#clock = clock;
+  }
+
+  /**
+   * Puts a file on the platform. Returns what an event's media refers to it by:
+   * `ann.send({ media: [{ kind: "image", ref: platform.addFile(bytes) }] })`.
+   */
+  addFile(bytes: Uint8Array): { fileId: string } {
+    const fileId = `file-${this.files.size + 1}`;
+    this.files.set(fileId, bytes.slice());
+    return { fileId };
   }
 
   /** Fails the next call in this way. */

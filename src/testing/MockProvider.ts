@@ -3,12 +3,23 @@
  *
  * @module
  */
-import type { Capabilities, Channel, InboundItem, RenderedPart } from "../channels/channel.ts";
+import type {
+  Capabilities,
+  Channel,
+  ChannelMedia,
+  DeliveryClass,
+  Inbound,
+  InboundItem,
+  Outbound,
+  RenderedPart,
+} from "../channels/channel.ts";
 import type { JsonObject, PlainContent } from "../channels/content.ts";
 import { UnsupportedContentError } from "../channels/errors.ts";
 import type { Address } from "../channels/events.ts";
 import { splitText } from "../text/split.ts";
-import type { MockPlatform } from "./MockPlatform.ts";
+import { wallClock } from "../time/Clock.ts";
+import { type LedgerEntry, MockPlatform } from "./MockPlatform.ts";
+import { mockMedia } from "./mockMedia.ts";
 
 /** Options of a mock channel. */
 export interface MockProviderOptions {
@@ -16,11 +27,57 @@ export interface MockProviderOptions {
   name?: string;
   connection?: string;
   capabilities?: Partial<Capabilities>;
+  /** Lets the bot download what users send ({@link MockPlatform.addFile}). Default false. */
+  media?: boolean;
   /** Gives the channel a step before each call, as uploads and token refreshes are. */
   prepare?: boolean;
 }
 
 const DAY_MS = 86_400_000;
+
+/**
+ * A channel with its platform inside, for tests of bots and of the runtime. `testBot` uses it as it is,
+ * under the test's clock, where any other channel gets a stand-in.
+ *
+ * ```ts
+ * const provider = new MockProvider({ class: "blind" });
+ * const t = testBot(new Bot({ id: "shop", channels: [provider] }));
+ * ```
+ */
+export class MockProvider implements Channel<MockPlatform> {
+  readonly name: string;
+  readonly connection: string;
+  readonly capabilities: Capabilities;
+  readonly configure: Channel<MockPlatform>["configure"];
+  readonly chatKey: Channel<MockPlatform>["chatKey"];
+  readonly inbound: Inbound<MockPlatform>;
+  readonly outbound: Outbound<MockPlatform>;
+  readonly media?: ChannelMedia<MockPlatform>;
+  /** What the channel talks to: its faults, its latency, its self test. */
+  readonly platform: MockPlatform;
+
+  /**
+   * @param options as those of {@link mockProvider}, but that a platform is made where none is given: of
+   * `class`, by default `"keyed"`
+   */
+  constructor(options: Partial<MockProviderOptions> & { class?: DeliveryClass } = {}) {
+    this.platform = options.platform ?? new MockPlatform(wallClock, options.class ?? "keyed");
+    const channel = mockProvider({ ...options, platform: this.platform });
+    this.name = channel.name;
+    this.connection = channel.connection;
+    this.capabilities = channel.capabilities;
+    this.configure = channel.configure;
+    this.chatKey = channel.chatKey;
+    this.inbound = channel.inbound;
+    this.outbound = channel.outbound;
+    if (channel.media !== undefined) this.media = channel.media;
+  }
+
+  /** Every message that the platform accepted, in order: the truth about what was said. */
+  get ledger(): readonly LedgerEntry[] {
+    return this.platform.ledger;
+  }
+}
 
 function capabilitiesOf(platform: MockPlatform, given: Partial<Capabilities> = {}): Capabilities {
   return {
@@ -96,6 +153,7 @@ export function mockProvider(options: MockProviderOptions): Channel<MockPlatform
       react: async (message) => ({ ok: true, receipt: { id: message.id, kind: "other" } }),
       answerPress: async () => {},
     },
+    ...(options.media === true ? { media: mockMedia(platform, name) } : {}),
   };
   return channel;
 }

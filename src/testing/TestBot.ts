@@ -4,8 +4,10 @@
  *
  * @module
  */
-import type { AnyChannel, Channel } from "../channels/channel.ts";
+import type { AnyChannel } from "../channels/channel.ts";
 import type { DeliveryStatus, InboundEvent } from "../channels/events.ts";
+import { runCrons, type TickParts } from "../edge/cron.ts";
+import { runScheduled } from "../edge/scheduled.ts";
 import type { Log, ProbeSide } from "../host/Host.ts";
 import { Chat } from "../objects/Chat.ts";
 import { ConnectionBook } from "../objects/ConnectionBook.ts";
@@ -17,10 +19,10 @@ import type { Bot } from "../turns/Bot.ts";
 import type { Announcements, BotRuntime } from "../turns/BotRuntime.ts";
 import type { Client } from "../turns/Client.ts";
 import { refuseFetch, withFetch } from "./fetchScope.ts";
-import { MockPlatform } from "./MockPlatform.ts";
-import { mockProvider } from "./MockProvider.ts";
+import type { MockPlatform } from "./MockPlatform.ts";
 import { NodeRuntime, type ProbeHit } from "./node/NodeRuntime.ts";
 import { busyUntil } from "./quiet.ts";
+import { standIn } from "./standIn.ts";
 import { TestUser, type UserOptions } from "./TestUser.ts";
 
 /** Options of {@link testBot}. */
@@ -42,6 +44,7 @@ export type Announced = {
   [K in keyof Announcements]: { kind: K; event: Announcements[K] };
 }[keyof Announcements];
 
+const MINUTE_MS = 60_000;
 /** How long `idle` lets virtual time run before it says that the bot never comes to rest, in ms. */
 const IDLE_LIMIT_MS = 3_600_000;
 /** A platform redelivers what was not answered with success after this, in ms, doubling. */
@@ -56,6 +59,7 @@ export class TestBot {
   /** What the runtime announced (`error`, `durability:dead`, `durability:ambiguous`), oldest first. */
   readonly announced: Announced[] = [];
   readonly #bot: BotRuntime;
+  readonly #ticks: TickParts;
   readonly #platforms = new Map<string, MockPlatform>();
   readonly #channels = new Map<string, AnyChannel>();
   readonly #users = new Map<string, TestUser>();
@@ -67,7 +71,7 @@ export class TestBot {
     this.runtime = new NodeRuntime({
       make: (host, kind, name) => {
         if (kind === "Registry") return new RegistryBook(host);
-        if (kind === "Connection") return new ConnectionBook(host);
+        if (kind === "Connection") return new ConnectionBook(host, seen, name);
         return new Chat(host, seen, name);
       },
       ...(options.env === undefined ? {} : { env: options.env }),
@@ -77,11 +81,13 @@ export class TestBot {
       ...(options.log === undefined ? {} : { log: options.log }),
     });
     for (const channel of bot.channels) {
-      const platform = new MockPlatform(this.runtime.clock, channel.capabilities.delivery.class);
-      this.#platforms.set(channel.connection, platform);
-      this.#channels.set(channel.connection, standIn(channel, platform));
+      const made = standIn(channel, this.runtime);
+      this.#platforms.set(channel.connection, made.platform);
+      this.#channels.set(channel.connection, made.channel);
     }
-    this.client = new ActorClient(this.runtime, seen, () => this.runtime.uuid());
+    const { runtime } = this;
+    this.#ticks = { bot: seen, actors: runtime, env: runtime.env, log: runtime.log };
+    this.client = new ActorClient(runtime, seen, () => runtime.uuid(), "bot", runtime.clock);
   }
 
   /** Epoch milliseconds of the virtual clock. */
@@ -116,12 +122,28 @@ export class TestBot {
     return channel;
   }
 
-  /** Moves time on; whatever comes due on the way happens. */
+  /** Moves time on; whatever comes due on the way happens, the bot's cron jobs too. */
   async advance(duration: Duration): Promise<void> {
     const ms = parseDuration(duration);
     if (ms === undefined)
       throw new Error(`"${String(duration)}" is not a duration such as "90s" or "24h"`);
-    await this.runtime.advance(ms);
+    const end = this.now + ms;
+    if (this.#bot.crons.length > 0) {
+      const first = (Math.floor(this.now / MINUTE_MS) + 1) * MINUTE_MS;
+      for (let minute = first; minute <= end; minute += MINUTE_MS) {
+        await this.runtime.advance(Math.max(0, minute - this.now));
+        await this.#drive(runCrons(this.#ticks, minute));
+      }
+    }
+    await this.runtime.advance(Math.max(0, end - this.now));
+  }
+
+  /**
+   * Calls the Worker's scheduled handler once, as its cron does each minute: chats that slept past their
+   * time are woken, quarantined events are tried, cron jobs that are due run.
+   */
+  async tick(): Promise<void> {
+    await this.#drive(runScheduled(this.#ticks, this.now));
   }
 
   /**
@@ -206,6 +228,18 @@ export class TestBot {
     this.runtime.close();
   }
 
+  /** Lets time pass until something that the test itself started is done. */
+  async #drive(work: Promise<unknown>): Promise<void> {
+    let over = false;
+    const end = () => {
+      over = true;
+    };
+    work.then(end, end);
+    if (!(await this.runtime.until(() => over, IDLE_LIMIT_MS)))
+      throw new Error(`the scheduled run did not end within ${IDLE_LIMIT_MS / 60_000} minutes`);
+    await work;
+  }
+
   #keyOf(user: TestUser): string {
     const channel = this.#channels.get(user.connection);
     return channel?.chatKey(user.chat) ?? user.chat.id;
@@ -257,6 +291,7 @@ export class TestBot {
         return [...channels.values()];
       },
       channel: (connection) => channels.get(connection),
+      handles: (kind) => bot.handles(kind),
       handle: (context) => withFetch(answer, () => bot.handle(context)),
       get hasBeforeSend() {
         return bot.hasBeforeSend;
@@ -274,17 +309,6 @@ export class TestBot {
       },
     };
   }
-}
-
-function standIn(channel: AnyChannel, platform: MockPlatform): Channel<MockPlatform> {
-  const mock = mockProvider({
-    platform,
-    name: channel.name,
-    connection: channel.connection,
-    capabilities: channel.capabilities,
-    prepare: channel.outbound.prepare !== undefined,
-  });
-  return { ...mock, chatKey: (chat) => channel.chatKey(chat) };
 }
 
 /**

@@ -3,6 +3,14 @@
  *
  * @module
  */
+
+export {
+  CrashableProvider,
+  type CrashOrders,
+  type CrashStep,
+  crashable,
+  type ProviderDeath,
+} from "./CrashableProvider.ts";
 export {
   type CrashPoint,
   type CrashReport,
@@ -10,6 +18,15 @@ export {
   crashEverywhere,
 } from "./crashEverywhere.ts";
 export { type Fault, type LedgerEntry, MockPlatform } from "./MockPlatform.ts";
-export { type MockProviderOptions, mockProvider } from "./MockProvider.ts";
+export { MockProvider, type MockProviderOptions, mockProvider } from "./MockProvider.ts";
 export { type Announced, type TestBot, type TestBotOptions, testBot } from "./TestBot.ts";
 export type { TestUser, UserEvent, UserOptions } from "./TestUser.ts";
+export {
+  CAPABILITY_NAMES,
+  type CapabilityName,
+  type CapabilityProof,
+  CapabilityProofError,
+  type CapabilityProofs,
+  type ProvenCapability,
+  verifyCapabilityProofs,
+} from "./verifyCapabilityProofs.ts";

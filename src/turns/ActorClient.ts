@@ -4,34 +4,29 @@
  * @module
  */
 import type { Content, Json } from "../channels/content.ts";
-import {
-  ConfigError,
-  deliveryErrorOf,
-  type ErrorKind,
-  HoldfastError,
-  SendDeferredError,
-} from "../channels/errors.ts";
+import { ConfigError, HoldfastError, SendDeferredError } from "../channels/errors.ts";
 import type { Address } from "../channels/events.ts";
 import type { Actors } from "../host/Host.ts";
-import { addMetrics, type MetricValues, noMetrics } from "../objects/Metrics.ts";
-import { chatActorName, chatKeyOf, encodePart, parseAddress } from "../objects/names.ts";
-import { readRef, type WireError, type WireSend } from "../objects/Operations.ts";
-import { registriesOf } from "../objects/Reporter.ts";
+import type { MetricValues } from "../objects/Metrics.ts";
+import { chatActorName, chatKeyOf, parseAddress } from "../objects/names.ts";
+import type { WireSend } from "../objects/Operations.ts";
 import { normalise } from "../outbox/content.ts";
+import type { Clock } from "../time/Clock.ts";
 import { parseDuration } from "../time/duration.ts";
+import { ActorDurability } from "./ActorDurability.ts";
+import { ActorCalls, errorFrom } from "./actorCalls.ts";
 import type { BotRuntime } from "./BotRuntime.ts";
 import type {
   ChatClient,
   Client,
   DurabilityClient,
   InboxRecord,
-  Listing,
   LogEntry,
   MessageRef,
   OutboxRecord,
-  Page,
 } from "./Client.ts";
 import { checkOptions } from "./checkOptions.ts";
+import { CRON_CONNECTION } from "./crons.ts";
 import type { EnqueueOptions, Receipt, SendOptions, SendResult, SendStatus } from "./sends.ts";
 
 interface Target {
@@ -41,7 +36,8 @@ interface Target {
 
 /** The client of one bot. */
 export class ActorClient implements Client {
-  readonly #actors: Actors;
+  readonly durability: DurabilityClient;
+  readonly #calls: ActorCalls;
   readonly #bot: BotRuntime;
   readonly #uuid: () => string;
   readonly #origin: "bot" | "runtime";
@@ -49,22 +45,26 @@ export class ActorClient implements Client {
   /**
    * @param uuid names sends that have no key of their own
    * @param origin `runtime` for listeners: their sends are not announced, or one that fails would go on for ever
+   * @param clock gives lists across chats their deadlines; without one they wait for every chat
    */
   constructor(
     actors: Actors,
     bot: BotRuntime,
     uuid: () => string = () => crypto.randomUUID(),
     origin: "bot" | "runtime" = "bot",
+    clock?: Clock,
   ) {
-    this.#actors = actors;
+    this.#calls = new ActorCalls(actors, bot, clock);
     this.#bot = bot;
     this.#uuid = uuid;
     this.#origin = origin;
+    this.durability = new ActorDurability(this.#calls, (address) => this.#target(address).actor);
   }
 
   chat(address: Address | string): ChatClient {
     const target = this.#target(address);
-    const call = <T>(method: string, input: unknown) => this.#call<T>(target.actor, method, input);
+    const call = <T>(method: string, input: unknown) =>
+      this.#calls.chat<T>(target.actor, method, input);
     return {
       send: (content, options = {}) => this.#send(target, content, options, true),
       enqueue: (content, options = {}) => this.#send(target, content, options, false),
@@ -101,27 +101,21 @@ export class ActorClient implements Client {
     };
   }
 
-  get durability(): DurabilityClient {
-    return {
-      inbox: { list: (options) => this.#list("listInbox", options) },
-      outbox: { list: (options) => this.#list("listOutbox", options) },
-      replayInbound: (ref) => this.#onRecord(ref, { in: "replay" }),
-      retrySend: (ref) => this.#onRecord(ref, { out: "retry" }),
-      discard: (ref) => this.#onRecord(ref, { in: "discardEvent", out: "discardSend" }),
-      metrics: () => this.#metrics(),
-    };
-  }
-
   async edit(message: MessageRef, content: Content): Promise<void> {
     const target = this.#target(message.address);
     const input = { id: message.id, content: normalise(content), identity: identityOf(target) };
-    await this.#call(target.actor, "edit", input);
+    await this.#calls.chat(target.actor, "edit", input);
   }
 
   #target(to: Address | string): Target {
     const address = typeof to === "string" ? parseAddress(to) : to;
     const connection = address.connection ?? address.channel;
     const channel = this.#bot.channel(connection);
+    // Where a cron job's runs are kept: no channel's chat, but its records are listed all the same.
+    if (connection === CRON_CONNECTION) {
+      const actor = chatActorName(this.#bot.scope, connection, address.chat);
+      return { actor, address: { ...address, connection } };
+    }
     if (channel === undefined) {
       const known = this.#bot.channels.map((one) => `"${one.connection}"`).join(", ");
       throw new ConfigError(`the bot has no connection "${connection}"; it has ${known || "none"}`);
@@ -138,7 +132,8 @@ export class ActorClient implements Client {
     options: EnqueueOptions,
     wait: boolean,
   ): Promise<SendResult> {
-    const sent = await this.#call<WireSend>(target.actor, "send", {
+    refuseCron(target);
+    const sent = await this.#calls.chat<WireSend>(target.actor, "send", {
       content: jsonContent(content),
       // Named here, so that a call that a reset cut off can be repeated.
       options: { ...jsonOptions(options), idempotencyKey: options.idempotencyKey ?? this.#uuid() },
@@ -156,7 +151,7 @@ export class ActorClient implements Client {
     const change = (method: "edit" | "delete", more: object) => {
       if (receipt === undefined)
         throw new ConfigError(`${sent.key} is ${sent.status}: there is no message to change`);
-      return this.#call<null>(target.actor, method, { id: receipt.primaryId, ...more });
+      return this.#calls.chat<null>(target.actor, method, { id: receipt.primaryId, ...more });
     };
     return {
       key: sent.key,
@@ -176,37 +171,33 @@ export class ActorClient implements Client {
     target: Target,
     event: { type: string; id: string; data?: unknown },
   ): Promise<{ accepted: boolean }> {
+    refuseCron(target);
     const { address } = target;
     const chat = {
       id: address.chat,
       kind: "direct" as const,
       ...(address.thread === undefined ? {} : { thread: address.thread }),
     };
-    const answer = await this.#actors.call(
-      "ChatActor",
-      target.actor,
-      "receive",
-      JSON.stringify({
-        connection: address.connection,
-        channel: address.channel,
-        chat,
-        items: [
-          {
-            type: "event",
-            event: {
-              id: `event:${event.type}:${event.id}`,
-              kind: "event",
-              type: event.type,
-              channel: address.channel,
-              connection: address.connection,
-              chat,
-              at: 0,
-              ...(event.data === undefined ? {} : { data: event.data }),
-            },
+    const answer = await this.#calls.receive(target.actor, {
+      connection: address.connection,
+      channel: address.channel,
+      chat,
+      items: [
+        {
+          type: "event",
+          event: {
+            id: `event:${event.type}:${event.id}`,
+            kind: "event",
+            type: event.type,
+            channel: address.channel,
+            connection: address.connection,
+            chat,
+            at: 0,
+            ...(event.data === undefined ? {} : { data: event.data }),
           },
-        ],
-      }),
-    );
+        },
+      ],
+    });
     const parsed = JSON.parse(answer) as {
       ok: boolean;
       results?: string[];
@@ -220,97 +211,6 @@ export class ActorClient implements Client {
       );
     }
     return { accepted: parsed.results?.[0] === "accepted" };
-  }
-
-  async #list<T extends string>(
-    method: "listInbox" | "listOutbox",
-    options: Page & { state: T; chat?: Address | string | undefined },
-  ): Promise<Listing<never>> {
-    const { chat, ...page } = options;
-    if (chat !== undefined) return this.#call(this.#target(chat).actor, method, page);
-    return this.#listAcross(method, page);
-  }
-
-  /** Chats with something unfinished, shard by shard, then their records. One chat's page at a time. */
-  async #listAcross(
-    method: "listInbox" | "listOutbox",
-    page: Page & { state: string },
-  ): Promise<Listing<never>> {
-    const limit = page.limit ?? 50;
-    const shards = registriesOf(this.#prefix());
-    const rows: Listing<never>["rows"] = [];
-    let at = readAcross(page.cursor);
-    while (at.shard < shards.length) {
-      const shard = shards[at.shard] ?? "";
-      const { chats } = await this.#registry<{ chats: string[] }>(shard, "chats", {
-        after: at.chat,
-        limit: 20,
-      });
-      for (const chat of chats) {
-        const inner = {
-          state: page.state,
-          limit: limit - rows.length,
-          ...(at.cursor === "" ? {} : { cursor: at.cursor }),
-        };
-        const found = await this.#call<Listing<never>>(chat, method, inner);
-        rows.push(...found.rows);
-        if (rows.length >= limit) {
-          const next =
-            found.cursor === undefined
-              ? { ...at, chat, cursor: "" }
-              : { ...at, cursor: found.cursor };
-          return { rows, cursor: writeAcross(next) };
-        }
-        at = { ...at, chat, cursor: "" };
-      }
-      if (chats.length < 20) at = { shard: at.shard + 1, chat: "", cursor: "" };
-    }
-    return { rows };
-  }
-
-  async #onRecord(ref: string, methods: { in?: string; out?: string }): Promise<boolean> {
-    const { actor, box, id } = readRef(ref);
-    if (!actor.startsWith(`${this.#prefix()}/`))
-      throw new ConfigError("this `ref` belongs to another bot");
-    const method = methods[box];
-    if (method === undefined) {
-      throw new ConfigError(
-        box === "in"
-          ? "this `ref` is of an inbound event; use replayInbound"
-          : "this `ref` is of a send; use retrySend",
-      );
-    }
-    return this.#call(actor, method, box === "in" ? { id } : { key: id });
-  }
-
-  async #metrics(): Promise<MetricValues> {
-    const sum = noMetrics();
-    for (const shard of registriesOf(this.#prefix())) {
-      addMetrics(sum, await this.#registry<Partial<MetricValues>>(shard, "metrics", {}));
-    }
-    return sum;
-  }
-
-  #prefix(): string {
-    const { tenant, environment, bot } = this.#bot.scope;
-    return [tenant, environment, bot].map(encodePart).join("/");
-  }
-
-  async #registry<T>(shard: string, method: string, input: unknown): Promise<T> {
-    return JSON.parse(
-      await this.#actors.call("Registry", shard, method, JSON.stringify(input)),
-    ) as T;
-  }
-
-  async #call<T>(actor: string, method: string, input: unknown): Promise<T> {
-    const answer = JSON.parse(
-      await this.#actors.call("ChatActor", actor, method, JSON.stringify(input)),
-    ) as {
-      value?: T;
-      error?: WireError;
-    };
-    if (answer.error !== undefined) throw errorFrom(answer.error);
-    return answer.value as T;
   }
 }
 
@@ -329,20 +229,12 @@ function identityOf({ address }: Target): {
   };
 }
 
-function readAcross(cursor: string | undefined): { shard: number; chat: string; cursor: string } {
-  if (cursor === undefined) return { shard: 0, chat: "", cursor: "" };
-  try {
-    const [shard, chat, inner] = JSON.parse(atob(cursor)) as [number, string, string];
-    if (Number.isInteger(shard) && typeof chat === "string" && typeof inner === "string")
-      return { shard, chat, cursor: inner };
-  } catch {
-    // Falls through to the one message.
-  }
-  throw new ConfigError("this is not a cursor; take it from the last page as it is");
-}
-
-function writeAcross(at: { shard: number; chat: string; cursor: string }): string {
-  return btoa(JSON.stringify([at.shard, at.chat, at.cursor]));
+/** @throws {ConfigError} where nothing can be sent */
+function refuseCron({ address }: Target): void {
+  if (address.connection === CRON_CONNECTION)
+    throw new ConfigError(
+      "this is the record of a cron job, not a chat: nothing can be sent there",
+    );
 }
 
 function jsonContent(content: Content): Content {
@@ -360,21 +252,4 @@ function jsonOptions(options: EnqueueOptions): SendOptions {
     ...(delay === undefined ? {} : { delay: parseDuration(delay) }),
     ...(notAfter === undefined ? {} : { notAfter: Number(notAfter) }),
   } as SendOptions;
-}
-
-/** An error value as the class it was. */
-export function errorFrom(wire: WireError): Error {
-  const init = {
-    ...(wire.code === undefined ? {} : { code: wire.code }),
-    ...(wire.retryable === undefined ? {} : { retryable: wire.retryable }),
-    ...(wire.retryAfterMs === undefined ? {} : { retryAfterMs: wire.retryAfterMs }),
-    ...(wire.key === undefined ? {} : { key: wire.key }),
-  };
-  const kind = (wire.kind ?? "unknown") as ErrorKind;
-  if (wire.name === "ConfigError") return new ConfigError(wire.message, init);
-  if (wire.sentParts !== undefined) {
-    return deliveryErrorOf(wire.message, { ...init, kind, sentParts: wire.sentParts });
-  }
-  if (wire.code === undefined) return new Error(wire.message);
-  return new HoldfastError(wire.message, { code: wire.code, kind }, init);
 }

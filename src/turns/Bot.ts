@@ -10,6 +10,7 @@ import type { BotScope } from "../objects/names.ts";
 import type { Announcements, BotRuntime, CronJob, ListenerTools } from "./BotRuntime.ts";
 import { type BusyOptions, type BusySettings, busySettingsOf } from "./busyOptions.ts";
 import type { Context, Handler } from "./Context.ts";
+import { type CronHandler, type CronOptions, cronJob, runCron } from "./crons.ts";
 import { type DurabilityOptions, refuse, type Settings, settingsOf } from "./options.ts";
 import { type RoutedKind, Router } from "./Router.ts";
 import type { OutgoingSend, SentEvent } from "./sends.ts";
@@ -36,6 +37,7 @@ const LISTENED: readonly (keyof Announcements)[] = [
   "error",
   "durability:dead",
   "durability:ambiguous",
+  "durability:paused",
   "status",
 ];
 
@@ -124,8 +126,25 @@ export class Bot<Env = Cloudflare.Env, Shape = unknown>
     return this;
   }
 
+  /**
+   * Runs `handler` by the clock, in UTC: `minute hour day-of-month month day-of-week`. Each run is an
+   * event of its own record: it runs again after a crash, is listed when it failed, and what its `client`
+   * sends is sent once. Middleware is not for it. Two jobs of one expression need a `name`.
+   *
+   * @throws {ConfigError} naming the expression, or the name
+   */
+  cron(expression: string, handler: CronHandler<Env>): this;
+  cron(expression: string, options: CronOptions, handler: CronHandler<Env>): this;
+  cron(expression: string, first: CronOptions | CronHandler<Env>, second?: CronHandler<Env>): this {
+    const options = typeof first === "function" ? {} : first;
+    const handler = (second ?? first) as CronJob["run"];
+    this.crons.push(cronJob(expression, options, handler, this.crons));
+    return this;
+  }
+
   async handle(context: Context): Promise<void> {
-    await this.route(context, async () => {});
+    if (context.event.kind === "cron") await runCron(this.crons, context);
+    else await this.route(context, async () => {});
   }
 
   get hasBeforeSend(): boolean {

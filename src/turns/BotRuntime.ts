@@ -37,6 +37,17 @@ export interface AmbiguousEvent {
   action: AmbiguousAction;
 }
 
+/** Messages of other bots rest for a while: they came too fast. */
+export interface PausedEvent {
+  /** The chat, as `formatAddress` writes it. */
+  chatId: string;
+  reason: "loop_guard";
+  /** The bot whose message was too many. */
+  sender: string;
+  /** Epoch milliseconds. */
+  until: number;
+}
+
 /** A handler threw. */
 export interface ErrorEvent {
   error: unknown;
@@ -57,6 +68,7 @@ export interface Announcements {
   error: ErrorEvent;
   "durability:dead": DeadEvent;
   "durability:ambiguous": AmbiguousEvent;
+  "durability:paused": PausedEvent;
   status: DeliveryStatus & { key: string };
 }
 
@@ -93,4 +105,6 @@ export interface BotRuntime {
     tools: ListenerTools,
   ): Promise<void>;
   hasListener(kind: keyof Announcements): boolean;
+  /** Whether `bot.on(kind, …)` was called for this kind of event. */
+  handles(kind: string): boolean;
 }

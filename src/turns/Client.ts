@@ -4,6 +4,7 @@
  * @module
  */
 import type { Content, Json } from "../channels/content.ts";
+import type { ErrorKind } from "../channels/errors.ts";
 import type { Address } from "../channels/events.ts";
 import type { InboxFilter } from "../journal/InboxTable.ts";
 import type { AttemptLogEntry, InboxState, OutboxState } from "../journal/records.ts";
@@ -35,10 +36,62 @@ export interface ListRow<State extends string> {
   at: number;
 }
 
-/** A page of records, newest first. */
+/** A page of records, newest first in each chat. */
 export interface Listing<State extends string> {
   rows: ListRow<State>[];
+  /** For the next page; absent on the last. A page may have fewer rows than asked for, even none. */
+  cursor?: string;
+  /** Chats, by address, that did not answer: their records are not on this page. Absent where all did. */
+  unreachable?: string[];
+}
+
+/** A chat with something unfinished beyond its turn, as it reported itself. */
+export interface UnfinishedChat {
+  /** As `formatAddress` writes it. */
+  address: string;
+  /** Records that somebody has to look at, counted up to 100. `failed`: turns whose handler threw. */
+  dead: number;
+  unknown: number;
+  failed: number;
+  /** When work is due next: epoch milliseconds. Absent where none is. */
+  dueAt?: number;
+  /** When it reported: epoch milliseconds. */
+  at: number;
+}
+
+/** A page of chats. */
+export interface UnfinishedChats {
+  rows: UnfinishedChat[];
   /** For the next page; absent on the last. */
+  cursor?: string;
+}
+
+/** How many chats need a look. */
+export interface ChatCounts {
+  /** Chats with something unfinished beyond its turn. */
+  unfinished: number;
+  /** Of those, the ones that slept past the time of their work. */
+  overdue: number;
+}
+
+/** Which dead sends {@link DurabilityClient.retryDead} tries again. */
+export interface RetryDeadOptions extends Page {
+  connection: string;
+  /** Why they died. Default: `auth` and `permission`, what a wrong token does to everything. */
+  kinds?: readonly ErrorKind[] | undefined;
+}
+
+/** What one slice of {@link DurabilityClient.retryDead} did. */
+export interface RetriedDead {
+  /** Sends that go out again. */
+  retried: number;
+  /** Dead sends of other kinds, and parts that went with their first. */
+  skipped: number;
+  /** Sends whose chat did not answer; trying again from the start does not double anything. */
+  failed: { ref: string; error: string }[];
+  /** As in a {@link Listing}. */
+  unreachable?: string[];
+  /** For the next slice; absent after the last. */
   cursor?: string;
 }
 
@@ -130,13 +183,24 @@ export interface DurabilityClient {
       options: Page & { state: OutboxState; chat?: Address | string | undefined },
     ): Promise<Listing<OutboxState>>;
   };
+  /** Chats with something dead, unknown, failed, deferred, scheduled or recovered. */
+  chats(options?: Page & { connection?: string | undefined }): Promise<UnfinishedChats>;
+  /** How many such chats there are. */
+  counts(): Promise<ChatCounts>;
+  /** One record in full, by its `ref`; `undefined` where it is gone. */
+  record(ref: string): Promise<InboxRecord | OutboxRecord | undefined>;
   /** Runs an event again, by its `ref`. */
   replayInbound(ref: string): Promise<boolean>;
   /** Sends a dead, failed or unknown record again, by its `ref`. */
   retrySend(ref: string): Promise<boolean>;
   /** Gives a record up, by its `ref`. */
   discard(ref: string): Promise<boolean>;
-  /** Counters of all chats. Those of a chat arrive with its next report, at the latest a lease later. */
+  /** Sends again, slice by slice, what died of `auth` or `permission`, once the cause is mended. */
+  retryDead(options: RetryDeadOptions): Promise<RetriedDead>;
+  /**
+   * Counters of all chats. Those of a chat arrive with its next report, at the latest a lease later; what
+   * was counted since the last report of a process that was killed is not in them.
+   */
   metrics(): Promise<MetricValues>;
 }
 

@@ -48,6 +48,13 @@ type ShapeOf<Shape, K extends keyof StateShape> = Shape extends Record<K, infer 
 /** A pressed button: its action and data, or that the data is no longer kept. */
 export type Press = { action: string; data: unknown } | { expired: true };
 
+/** Another chat, from inside a turn. */
+export interface ChatAt {
+  readonly address: Address;
+  /** @throws {DeliveryError} when the other chat refused it */
+  send(content: Content, options?: SendOptions): Promise<SendResult>;
+}
+
 /** What a handler gets. */
 export interface Context<Env = unknown, Shape = unknown> {
   readonly event: InboundEvent;
@@ -59,7 +66,12 @@ export interface Context<Env = unknown, Shape = unknown> {
   readonly text: string;
   /** What a regular expression matched: `match[1]` is its first group. */
   readonly match: RegExpMatchArray;
-  /** Media of the event, as references. */
+  /**
+   * What arrived for this turn, one by one: several messages where `concurrency` is "burst" or an album
+   * came, else one. `event`, `text` and `media` are all of them together.
+   */
+  readonly burst: readonly InboundEvent[];
+  /** Media of the event, as references; one that cannot be downloaded any more says why. */
   readonly media: readonly MediaRef[];
   /** The record behind this turn. `id` is its inbox id: the same over replays. */
   readonly ref: { readonly id: string };
@@ -91,6 +103,13 @@ export interface Context<Env = unknown, Shape = unknown> {
   sendBatch(contents: readonly Content[], options?: SendOptions): Promise<BatchResult>;
   /** Records a send and goes on; it survives a throw of the handler, unless `when` is `"settled"`. */
   enqueue(content: Content, options?: EnqueueOptions): Promise<SendResult>;
+  /**
+   * Another chat of this bot. A send there is recorded in this chat first and survives its death; it
+   * resolves `deferred` once the other chat has recorded it, and a later death is announced there.
+   *
+   * @throws {ConfigError} for an address of a connection that the bot does not have
+   */
+  chatAt(address: Address | string): ChatAt;
   /** Shows that the bot is busy. Best effort. */
   typing(): Promise<void>;
   /** Reacts to the message of this event. Best effort; resolves to whether the platform took it. */
@@ -104,6 +123,17 @@ export interface Context<Env = unknown, Shape = unknown> {
   step<T>(name: string, fn: () => T | Promise<T>): Promise<T>;
   /** The chat's recent events and sends, oldest first. */
   history(options?: { limit?: number }): Promise<LogEntry[]>;
+  /**
+   * Downloads a file of this event: by its place in `media` or its reference, of at most `maxBytes`
+   * (default 20 MiB). `loadMediaOf` is the same without a throw.
+   *
+   * @throws {MediaUnavailableError} with its `reason`
+   * @throws {PayloadTooLargeError} when it is over `maxBytes`, or over what the platform gives bots
+   */
+  loadMedia(
+    media?: MediaRef | number,
+    options?: { maxBytes?: number | undefined },
+  ): Promise<Uint8Array>;
   /** Calls a method of the platform as it is. Not journaled. */
   api(method: string, body?: JsonObject): Promise<unknown>;
   /** Marks the event as accepted, for ack policies that wait. Idempotent. */

@@ -63,10 +63,13 @@ const COMMAND_NAME = /^[A-Za-z0-9_]{1,64}$/;
 export class Router<Env = Cloudflare.Env, Shape = unknown> {
   readonly #entries: Entry[] = [];
   readonly #last: Entry[] = [];
+  readonly #kinds = new Set<string>();
+  readonly #parts: { handles(kind: string): boolean }[] = [];
 
   /** Runs for every event, before what is registered later; passes on with `next()`. */
   use(middleware: Handler<ContextOf<Env, Shape>> | Router<Env, Shape>): this {
     if (middleware instanceof Router) {
+      this.#parts.push(middleware);
       this.#entries.push({ matches: () => true, run: (ctx, next) => middleware.route(ctx, next) });
     } else {
       this.#add(() => true, middleware);
@@ -158,7 +161,13 @@ export class Router<Env = Cloudflare.Env, Shape = unknown> {
   /** Events other than messages and presses, each a turn of its own. */
   onEvent(kind: RoutedKind, handler: Handler<ContextOf<Env, Shape>>): this {
     this.#add((ctx) => kindOf(ctx) === kind, handler);
+    this.#kinds.add(kind);
     return this;
+  }
+
+  /** Whether a handler was registered for this kind of event by name. */
+  handles(kind: string): boolean {
+    return this.#kinds.has(kind) || this.#parts.some((part) => part.handles(kind));
   }
 
   /** Runs the entries for an event, then `after`. */

@@ -10,6 +10,7 @@ import { FLAG, type InboxRow, type OutboxRow } from "../journal/records.ts";
 import type { Core } from "../objects/Core.ts";
 import { type SettledIntent, TurnSends } from "../outbox/TurnSends.ts";
 import type { Duration } from "../time/duration.ts";
+import { type JoinedEvent, mergedEvent } from "./burst.ts";
 import { Steps } from "./Steps.ts";
 import { TurnState } from "./TurnState.ts";
 
@@ -19,17 +20,27 @@ export interface RetryRequest {
   error?: unknown;
 }
 
+/** What a turn that was stopped for a newer message resolves to. */
+export const INTERRUPTED = Symbol("interrupted");
+
 /** One run of one turn. */
 export class Turn {
   readonly row: InboxRow;
   readonly claim: string;
+  /** What the bot sees: all that joined this turn as one. */
   readonly event: InboundEvent;
+  /** What arrived, one by one. */
+  readonly burst: readonly InboundEvent[];
   readonly sends: TurnSends;
   readonly state: TurnState;
   readonly steps: Steps;
   readonly abort = new AbortController();
   /** Set by `nack`: run again, whatever the handler does. */
   retry: RetryRequest | undefined;
+  /** Resolves when a newer message of the sender stops this turn. */
+  readonly interrupted: Promise<typeof INTERRUPTED>;
+  /** Stops this turn for a newer message. */
+  interrupt: () => void = () => {};
   /** Whether the button press was answered. */
   answered = false;
 
@@ -37,22 +48,31 @@ export class Turn {
     core: Core,
     row: InboxRow,
     claim: string,
-    event: InboundEvent,
+    event: JoinedEvent,
     recorded: readonly OutboxRow[],
+    /** The journal refuses writes and `failOpen` is on: nothing of this run is recorded. */
+    unjournaled = false,
   ) {
     const { journal } = core;
+    this.interrupted = new Promise((resolve) => {
+      this.interrupt = () => resolve(INTERRUPTED);
+    });
     this.row = row;
     this.claim = claim;
-    this.event = event;
+    const { joined = [], ...first } = event;
+    this.event = mergedEvent(event);
+    this.burst = [first, ...joined];
     this.sends = new TurnSends(row.seq, row.id, recorded, (row.flags & FLAG.applied) !== 0);
+    this.sends.unjournaled = unjournaled;
     this.state = new TurnState(
       (scope, key) => journal.side.readState(scope, key),
       () => this.steps.recorder(),
     );
     this.steps = new Steps(
       {
-        read: (path) => journal.side.step(row.seq, path),
+        read: (path) => (unjournaled ? undefined : journal.side.step(row.seq, path)),
         record: (path, result) => {
+          if (unjournaled) return;
           // What a closed turn would record, a later run could not tell from its own.
           if (this.sends.closed) throw new TurnEndedError("the turn ended while this step ran");
           journal.commit("turn.step", () =>

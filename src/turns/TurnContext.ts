@@ -6,24 +6,28 @@
 import type { Content, JsonObject } from "../channels/content.ts";
 import {
   DeliveryError,
+  MediaUnavailableError,
   SendDeferredError,
   TurnEndedError,
   UnsupportedContentError,
 } from "../channels/errors.ts";
 import type { Address, ChatInfo, InboundEvent, MediaRef, Sender } from "../channels/events.ts";
 import type { Log } from "../host/Host.ts";
+import type { Acks } from "../objects/Acks.ts";
 import type { ChatLog } from "../objects/ChatLog.ts";
 import type { Core } from "../objects/Core.ts";
+import { parseAddress } from "../objects/names.ts";
 import type { Outbox } from "../objects/Outbox.ts";
 import type { SideCalls } from "../objects/SideCalls.ts";
 import { KEPT_BUTTON, parseButtonValue } from "../outbox/content.ts";
 import type { Outcome } from "../outbox/Deliveries.ts";
 import type { Decided } from "../outbox/draft.ts";
-import { errorOf, receiptOf } from "../outbox/results.ts";
+import { actorAt } from "../outbox/relay.ts";
+import { errorOf, reasonOf, receiptOf } from "../outbox/results.ts";
 import type { Duration } from "../time/duration.ts";
 import { batchOf } from "./batch.ts";
 import type { Client, LogEntry } from "./Client.ts";
-import type { Context, LooseState, Press } from "./Context.ts";
+import type { ChatAt, Context, LooseState, Press } from "./Context.ts";
 import type { BatchResult, EnqueueOptions, SendOptions, SendResult } from "./sends.ts";
 import type { Turn } from "./Turn.ts";
 
@@ -34,6 +38,9 @@ export interface ContextParts {
   side: SideCalls;
   log: ChatLog;
   client: Client;
+  acks: Acks;
+  /** Media references of an event that only this life has; given once. */
+  liveMedia(id: string): MediaRef[] | undefined;
 }
 
 /** The context of one run. */
@@ -79,6 +86,10 @@ export class TurnContext implements Context {
 
   get text(): string {
     return this.event.text ?? "";
+  }
+
+  get burst(): readonly InboundEvent[] {
+    return this.#turn.burst;
   }
 
   get media(): readonly MediaRef[] {
@@ -147,7 +158,20 @@ export class TurnContext implements Context {
   }
 
   ack(): void {
-    // The event is journaled before a handler runs; under the default policy it is accepted already.
+    this.#parts.acks.note(this.ref.id, "acked");
+  }
+
+  async loadMedia(
+    media: MediaRef | number = 0,
+    options: { maxBytes?: number | undefined } = {},
+  ): Promise<Uint8Array> {
+    const ref = typeof media === "number" ? this.media[media] : media;
+    if (ref === undefined) {
+      throw new MediaUnavailableError("this event has no such media", {
+        reason: "rehydrate-failed",
+      });
+    }
+    return this.#outlive(this.#parts.side.loadMedia(ref, options.maxBytes, this.signal));
   }
 
   nack(error?: unknown, options: { after?: Duration } = {}): void {
@@ -161,7 +185,23 @@ export class TurnContext implements Context {
     await this.#outlive(this.#parts.side.answerPress(pressId, text));
   }
 
-  #intend(content: Content, options: EnqueueOptions, wait: boolean): Promise<Decided> {
+  chatAt(to: Address | string): ChatAt {
+    const { core } = this.#parts;
+    const address = typeof to === "string" ? parseAddress(to) : to;
+    const here = actorAt(core, address) === core.name;
+    const target = { ...address, connection: address.connection ?? address.channel };
+    return {
+      address: target,
+      send: (content, options = {}) => this.#say(content, options, true, here ? undefined : target),
+    };
+  }
+
+  #intend(
+    content: Content,
+    options: EnqueueOptions,
+    wait: boolean,
+    relayTo?: Address,
+  ): Promise<Decided> {
     const { sends, steps } = this.#turn;
     return this.#parts.outbox.intend({
       sends,
@@ -169,20 +209,30 @@ export class TurnContext implements Context {
       content,
       options,
       wait,
-      origin: "bot",
+      origin: relayTo === undefined ? "bot" : "relay",
+      ...(relayTo === undefined ? {} : { relayTo }),
     });
   }
 
-  #say(content: Content, options: EnqueueOptions, wait: boolean): Promise<SendResult> {
-    const deciding = this.#intend(content, options, wait);
-    const saying = deciding.then((decided) => this.#result(decided, wait));
+  #say(
+    content: Content,
+    options: EnqueueOptions,
+    wait: boolean,
+    relayTo?: Address,
+  ): Promise<SendResult> {
+    const deciding = this.#intend(content, options, wait, relayTo).then((decided) =>
+      relayTo === undefined ? decided : handedOver(decided),
+    );
+    // That the other chat goes on with it is what a relay promises, and no reason to throw.
+    const strict = relayTo === undefined;
+    const saying = deciding.then((decided) => this.#result(decided, wait, strict));
     const said = this.#outlive(saying);
     // A send that nobody awaits must not fail the process; whoever awaits it still sees the error.
     said.catch(() => undefined);
     return said;
   }
 
-  #result(decided: Decided, wait: boolean): SendResult {
+  #result(decided: Decided, wait: boolean, strict: boolean): SendResult {
     const { key } = decided;
     // Whoever does not wait was told "deferred" at first, and is told the same on a replay.
     const outcome: Outcome =
@@ -193,12 +243,15 @@ export class TurnContext implements Context {
     if (
       outcome.status === "deferred" &&
       wait &&
+      strict &&
       this.#parts.core.settings.outbox.onDeferred === "throw"
     ) {
       throw new SendDeferredError("the send goes on in the background; look its key up later", {
         key,
       });
     }
+    const reason =
+      decided.reason ?? (outcome.status === "suppressed" ? reasonOf(outcome.rows) : undefined);
     const receipt = outcome.status === "sent" ? receiptOf(outcome.rows) : undefined;
     const target = (): string => {
       if (receipt === undefined)
@@ -211,7 +264,7 @@ export class TurnContext implements Context {
       key,
       status: outcome.status,
       ...(receipt === undefined ? {} : { receipt }),
-      ...(decided.reason === undefined ? {} : { reason: decided.reason }),
+      ...(reason === undefined ? {} : { reason }),
       edit: async (content) => this.#outlive(this.#parts.side.edit(target(), content)),
       delete: async () => this.#outlive(this.#parts.side.delete(target())),
     };
@@ -220,6 +273,13 @@ export class TurnContext implements Context {
   #outlive<T>(work: Promise<T>): Promise<T> {
     return this.#parts.core.host.outlive(work);
   }
+}
+
+/** Recorded by the other chat is all that this one knows: delivery goes on there. */
+function handedOver(decided: Decided): Decided {
+  return decided.outcome.status === "sent"
+    ? { ...decided, outcome: { status: "deferred", rows: [] } }
+    : decided;
 }
 
 /** The button behind a press; long data comes from the journal, and is gone once its message is. */

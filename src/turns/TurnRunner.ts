@@ -6,6 +6,7 @@
  */
 import { RetryTurn, TurnAbortedError } from "../channels/errors.ts";
 import type { InboundEvent } from "../channels/events.ts";
+import type { CommitLabel } from "../journal/labels.ts";
 import { FLAG, type InboxRow } from "../journal/records.ts";
 import { formatAddress } from "../objects/names.ts";
 import type { TurnEnd } from "../objects/Outbox.ts";
@@ -15,7 +16,9 @@ import { backoffMs } from "../time/backoff.ts";
 import { TIMED_OUT, withDeadline } from "../time/Clock.ts";
 import { parseDuration } from "../time/duration.ts";
 import type { ListenerTools } from "./BotRuntime.ts";
-import { Turn } from "./Turn.ts";
+import type { JoinedEvent } from "./burst.ts";
+import { liveEvent } from "./media.ts";
+import { INTERRUPTED, Turn } from "./Turn.ts";
 import { type ContextParts, TurnContext } from "./TurnContext.ts";
 
 /** A button press is answered after this, if the turn has not ended, in ms: platforms spin until then. */
@@ -23,29 +26,50 @@ const ANSWER_PRESS_MS = 10_000;
 /** How long error listeners may take, in ms. */
 const LISTENER_MS = 30_000;
 
-type Ending = { end: TurnEnd; error?: unknown };
+/** How long the next turn waits for the handler of an interrupted one to return, in ms. */
+const INTERRUPTED_MS = 5_000;
+
+interface Ending {
+  end: TurnEnd;
+  error?: unknown;
+  /** The handler of an interrupted turn, which may still run. */
+  rest?: Promise<unknown>;
+}
+
+/** The label of the commit that ends a turn. */
+const LABELS: Partial<Record<TurnEnd, CommitLabel>> = {
+  settled: "turn.settle",
+  aborted: "turn.abort",
+  interrupted: "turn.interrupt",
+};
 
 /** Runs the turns of one chat. */
 export class TurnRunner {
   readonly #parts: ContextParts;
   readonly #tools: () => ListenerTools;
+  #running: Turn | undefined;
 
   constructor(parts: ContextParts, tools: () => ListenerTools) {
     this.#parts = parts;
     this.#tools = tools;
   }
 
+  /** Stops the turn of an event, if it is the one that runs: a newer message of its sender is here. */
+  interrupt(seq: number): void {
+    if (this.#running?.row.seq === seq) this.#running.interrupt();
+  }
+
   /** Runs the bot for a claimed event and settles it. */
   async run(row: InboxRow, claim: string): Promise<void> {
-    const { core, outbox } = this.#parts;
+    const { core, outbox, acks } = this.#parts;
     let turn: Turn;
     try {
-      const event = JSON.parse(row.payload) as InboundEvent;
-      if (event.chat?.id === undefined) throw new Error("it names no chat");
+      const event = this.#eventOf(row);
       const recorded = row.runs > 1 ? core.journal.outbox.ofTurn(row.seq) : [];
       turn = new Turn(core, row, claim, event, recorded);
       const { sends } = turn;
       turn.adoptSends = (slots) => outbox.adopt(sends, slots);
+      sends.onCommitted = () => acks.note(row.id, "recorded");
       outbox.recover(recorded);
     } catch (error) {
       this.#unreadable(row, claim, error);
@@ -57,13 +81,57 @@ export class TurnRunner {
       turn.event.press === undefined
         ? undefined
         : core.host.clock.setTimer(ANSWER_PRESS_MS, () => core.host.keepAlive(context.answer()));
+    this.#running = turn;
+    acks.note(row.id, "dispatched");
     const ending = await this.#handle(turn, context);
+    this.#running = undefined;
     cancelAnswer?.();
     if (turn.event.press !== undefined && !turn.answered) core.host.keepAlive(context.answer());
     if (ending.end === "failed" && !wantsRetry(turn, ending, core.settings.inbox.retryHandlers)) {
       await this.#announceError(turn, ending.error);
     }
     this.#end(turn, ending);
+    acks.note(row.id, turn.retry === undefined ? "ended" : "nacked");
+    if (ending.rest !== undefined) await withDeadline(core.host.clock, INTERRUPTED_MS, ending.rest);
+  }
+
+  /** Runs the bot for an event that the journal would not take (`failOpen`): once, and best effort. */
+  async runUnjournaled(event: InboundEvent): Promise<void> {
+    const { core } = this.#parts;
+    const row = unrecorded(event, core.now());
+    const turn = new Turn(core, row, core.claim(), event, [], true);
+    const context = new TurnContext(this.#parts, turn);
+    const ending = await this.#handle(turn, context);
+    turn.close();
+    if (ending.end === "failed") await this.#announceError(turn, ending.error);
+    const writes = ending.end === "settled" ? turn.state.writes() : [];
+    if (writes.length === 0) return;
+    try {
+      core.journal.commit("state.write", () => core.journal.side.writeState(writes));
+    } catch (error) {
+      core.host.rethrowIfHalted(error);
+      core.host.log.error("state of an unjournaled turn is lost", {
+        id: event.id,
+        error: errorText(error, core.host.env),
+      });
+    }
+  }
+
+  /**
+   * Reads a record.
+   * @throws when it is no event
+   */
+  #eventOf(row: InboxRow): JoinedEvent {
+    const { core } = this.#parts;
+    const event = JSON.parse(row.payload) as JoinedEvent;
+    if (event.chat?.id === undefined) throw new Error("it names no chat");
+    const channel = core.bot.channel(core.identity().connection);
+    const live = (one: InboundEvent): InboundEvent => {
+      const media = this.#parts.liveMedia(one.id);
+      return media === undefined ? liveEvent(one, channel, core.now()) : { ...one, media };
+    };
+    const { joined, ...first } = event;
+    return { ...live(first), ...(joined === undefined ? {} : { joined: joined.map(live) }) };
   }
 
   async #handle(turn: Turn, context: TurnContext): Promise<Ending> {
@@ -71,11 +139,15 @@ export class TurnRunner {
     const limit = core.settings.inbox.turnTimeoutMs;
     try {
       core.host.probe("turn.handler", "before");
-      const done = await withDeadline(
-        core.host.clock,
-        limit,
-        core.host.outlive(this.#runBot(turn, context)),
-      );
+      const running = core.host.outlive(this.#runBot(turn, context));
+      const done = await Promise.race([
+        withDeadline(core.host.clock, limit, running),
+        turn.interrupted,
+      ]);
+      if (done === INTERRUPTED) {
+        turn.close(new TurnAbortedError("a newer message of the sender interrupts this turn"));
+        return { end: "interrupted", rest: running.catch(() => undefined) };
+      }
       if (done === TIMED_OUT) {
         const error = new TurnAbortedError(
           `the turn ran longer than inbox.turnTimeoutMs (${limit} ms)`,
@@ -138,13 +210,14 @@ export class TurnRunner {
     const { core, outbox } = this.#parts;
     const { journal } = core;
     const settled = ending.end === "settled";
-    const label = settled ? "turn.settle" : ending.end === "aborted" ? "turn.abort" : "turn.fail";
+    const interrupted = ending.end === "interrupted";
+    const label = LABELS[ending.end] ?? "turn.fail";
     return journal.commit(label, () => {
       const written = journal.inbox.moveIfClaimed(turn.row, turn.claim, "done", {
         finished_at: core.now(),
         open: 0,
         claim: null,
-        error: settled ? null : errorText(ending.error, core.host.env),
+        error: settled || interrupted ? null : errorText(ending.error, core.host.env),
       });
       if (!written) return false;
       if (settled && (turn.row.flags & FLAG.applied) === 0)
@@ -169,7 +242,10 @@ export class TurnRunner {
       const written = core.journal.inbox.moveIfClaimed(turn.row, turn.claim, "pending", {
         due_at: dueAt,
         claim: null,
-        flags: (turn.row.flags & ~FLAG.parked) | (parked ? FLAG.parked : 0),
+        flags:
+          (turn.row.flags & ~FLAG.parked) |
+          (parked ? FLAG.parked : 0) |
+          (turn.retry === undefined ? 0 : FLAG.nacked),
       });
       if (written) {
         core.alarm.arm(dueAt);
@@ -201,8 +277,31 @@ export class TurnRunner {
   }
 }
 
+/** A record that exists in memory only. */
+function unrecorded(event: InboundEvent, now: number): InboxRow {
+  return {
+    seq: 0,
+    id: event.id,
+    semantic: null,
+    kind: event.kind,
+    state: "processing",
+    claim: null,
+    runs: 1,
+    stalled: 0,
+    progress: 0,
+    due_at: null,
+    flags: 0,
+    received_at: now,
+    finished_at: null,
+    error: null,
+    payload: "",
+    owed: 0,
+    open: 0,
+  };
+}
+
 function wantsRetry(turn: Turn, ending: Ending, retryHandlers: boolean): boolean {
-  if (ending.end === "aborted") return false;
+  if (ending.end === "aborted" || ending.end === "interrupted") return false;
   if (turn.retry !== undefined || ending.error instanceof RetryTurn) return true;
   if (ending.end !== "failed" || !retryHandlers) return false;
   const retryable = (ending.error as { retryable?: unknown } | null | undefined)?.retryable;

@@ -181,7 +181,11 @@ describe("a chat whose queue is full", () => {
   test("asks the platform to come back, records nothing of that, and answers all later", async () => {
     const l = full();
     for (const id of ["a", "b", "c"]) await l.receive([l.message(id, id)]);
-    expect(await l.receive([l.message("d", "d")])).toEqual({ ok: false, retryAfterSeconds: 30 });
+    expect(await l.receive([l.message("d", "d")])).toEqual({
+      ok: false,
+      reason: "full",
+      retryAfterSeconds: 30,
+    });
     expect(l.events().map((row) => row.id)).toEqual(["a", "b", "c"]);
     await l.t.advance("30s");
     expect(await l.receive([l.message("d", "d")])).toEqual({ ok: true, results: ["accepted"] });

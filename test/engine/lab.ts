@@ -11,12 +11,12 @@ import type {
   InboundItem,
   Outbound,
 } from "../../src/channels/channel.ts";
-import type { DeliveryStatus } from "../../src/channels/events.ts";
+import type { DeliveryStatus, InboundEvent } from "../../src/channels/events.ts";
 import type { Log } from "../../src/host/Host.ts";
 import { Bot, type DurabilityOptions } from "../../src/index.ts";
 import type { InboxRow, OutboxRow } from "../../src/journal/records.ts";
+import type { ReceiveAnswer } from "../../src/objects/Admission.ts";
 import { Chat } from "../../src/objects/Chat.ts";
-import type { ReceiveAnswer } from "../../src/objects/Inbox.ts";
 import type { MetricValues } from "../../src/objects/Metrics.ts";
 import { chatActorName } from "../../src/objects/names.ts";
 import {
@@ -27,6 +27,7 @@ import {
   testBot,
 } from "../../src/testing/index.ts";
 import type { Announcements } from "../../src/turns/BotRuntime.ts";
+import type { BusyOptions } from "../../src/turns/busyOptions.ts";
 
 /** What a lab is made of. */
 export interface Code {
@@ -34,6 +35,7 @@ export interface Code {
   class?: DeliveryClass;
   capabilities?: Partial<Capabilities>;
   durability?: DurabilityOptions;
+  busy?: BusyOptions;
   seed?: number;
   log?: Log;
   setup: (bot: Bot, lab: () => Lab) => void;
@@ -106,7 +108,7 @@ export class Lab {
 
   /** Replaces the code of every chat that wakes from now on. Announcements go to its listeners only. */
   deploy(code: Deploy): Bot {
-    const bot = this.#make({ ...code, class: this.platform.class }, this.platform, code.outbound);
+    const bot = this.#make({ ...code, class: this.platform.class }, this.platform);
     const make = this.t.runtime.make;
     this.t.runtime.make = (host, kind, name) =>
       kind === "ChatActor" ? new Chat(host, bot, name) : make(host, kind, name);
@@ -137,11 +139,7 @@ export class Lab {
   }
 
   /** A message of ann as the edge hands it on. */
-  message(
-    id: string,
-    text: string,
-    more: { semanticKey?: string; selfAuthored?: boolean; messageId?: string } = {},
-  ): InboundItem {
+  message(id: string, text: string, more: Partial<InboundEvent> = {}): InboundItem {
     return {
       type: "event",
       event: {
@@ -211,14 +209,15 @@ export class Lab {
     };
   }
 
-  #make(code: Code | Deploy, platform: MockPlatform, change: Deploy["outbound"] = () => ({})): Bot {
+  #make(code: Code | Deploy, platform: MockPlatform): Bot {
+    const change = "outbound" in code && code.outbound ? code.outbound : () => ({});
     const base = mockProvider({
       platform,
       ...(code.capabilities === undefined ? {} : { capabilities: code.capabilities }),
     });
     const channel = { ...base, outbound: { ...base.outbound, ...change(base.outbound) } };
     const durability = code.durability ?? this.#code.durability;
-    const bot = new Bot({ id: "lab", channels: [channel], durability });
+    const bot = new Bot({ id: "lab", channels: [channel], durability, ...(code.busy ?? {}) });
     code.setup(bot, () => this);
     return bot;
   }

@@ -1,5 +1,6 @@
 /** What the platform says of a message after it took it, and our own messages come back. */
 import { describe, expect, test } from "vitest";
+import type { JsonObject } from "../../src/channels/content.ts";
 import type { DeliveryStatus } from "../../src/channels/events.ts";
 import { type Code, echoing, type Lab, lab, only } from "./lab.ts";
 
@@ -236,5 +237,37 @@ describe("the bot's own message that comes back", () => {
     expect(answer).toEqual({ ok: true, results: ["echo"] });
     expect(l.screen).toEqual(["ok hi"]);
     expect(l.events()).toHaveLength(1);
+  });
+
+  test("with neither id nor marker it is known by its text, while the send is in doubt", async () => {
+    const l = lab({ durability: { outbox: { onAmbiguous: "skip" } }, setup: echoing });
+    const textOf = (request: JsonObject) => String(request.text);
+    l.deploy({ outbound: () => ({ textOf }), setup: echoing });
+    l.platform.failNext({ type: "acceptThenDrop" });
+    await l.ann.say("hi");
+    await l.t.idle();
+    expect(l.states).toEqual(["unknown"]);
+    const echo = { selfAuthored: true, sender: { id: "me" } };
+    const other = await l.receive([l.message("e1", "something else", echo)]);
+    expect(other).toEqual({ ok: true, results: ["ignored"] });
+    expect(l.states).toEqual(["unknown"]);
+    const answer = await l.receive([l.message("e2", "ok  hi\n", { ...echo, messageId: "77" })]);
+    expect(answer).toEqual({ ok: true, results: ["echo"] });
+    expect(l.states).toEqual(["sent"]);
+    // Settled: the same words again are somebody else's.
+    await l.receive([l.message("e3", "ok hi", { sender: { id: "bob" } })]);
+    await l.t.idle();
+    expect(l.screen.at(-1)).toBe("ok ok hi");
+  });
+
+  test("a person who says the same words is answered, also while the send is in doubt", async () => {
+    const l = lab({ durability: { outbox: { onAmbiguous: "skip" } }, setup: echoing });
+    const textOf = (request: JsonObject) => String(request.text);
+    l.deploy({ outbound: () => ({ textOf }), setup: echoing });
+    l.platform.failNext({ type: "acceptThenDrop" });
+    await l.ann.say("hi");
+    await l.receive([l.message("b", "ok hi")]);
+    await l.t.idle();
+    expect(l.states).toEqual(["unknown", "sent"]);
   });
 });

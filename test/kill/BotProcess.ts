@@ -31,6 +31,8 @@ export interface BotSetup {
   afterCrash?: "skip" | "resend-once" | "resend";
   /** Whether the objects are bound under the names that the runtime looks for. Default true. */
   bound?: boolean;
+  /** Further variables of the Worker. */
+  vars?: Record<string, string>;
   /** Called for each request to the platform's API, before and after it did its work. */
   network?: { before?: () => Promise<void>; after?: () => Promise<void> };
 }
@@ -86,6 +88,7 @@ export class BotProcess {
         LEDGER: `${this.#server.url}/ledger`,
         LEASE_MS: String(this.#setup.leaseMs ?? 2_000),
         AFTER_CRASH: this.#setup.afterCrash ?? "skip",
+        ...this.#setup.vars,
       },
     });
     await this.#workerd.start();

@@ -11,7 +11,9 @@ import { TestBot } from "../../src/testing/TestBot.ts";
 import type { AmbiguousPolicy } from "../../src/turns/options.ts";
 import { checkRecords } from "../sim/check.ts";
 import type { World } from "../sim/simulate.ts";
-import { type Column, SCENARIOS, type Scenario } from "./scenarios.ts";
+import { MOVED_FROM, MOVED_TO } from "./busyScenarios.ts";
+import type { Column, Scenario } from "./scenarioKit.ts";
+import { SCENARIOS } from "./scenarios.ts";
 
 const CLASSES: readonly DeliveryClass[] = ["blind", "provable", "keyed"];
 const POLICIES: readonly AmbiguousPolicy[] = ["skip", "resend-once", "resend"];
@@ -74,7 +76,9 @@ async function runOnce(
 function worldOf(t: TestBot, column: Column): World {
   const chats = t.runtime
     .names("ChatActor")
-    .map((name) => decodeURIComponent(name.split("/")[4] ?? ""));
+    .map((name) => decodeURIComponent(name.split("/")[4] ?? ""))
+    // The actor of the new name forwards, and keeps no records.
+    .filter((chat) => chat !== MOVED_TO);
   const announced = t.announced.flatMap(({ kind, event }) => {
     if (kind === "durability:ambiguous") return [{ kind: "ambiguous", key: event.key }];
     return kind === "durability:dead" ? [{ kind: "dead", key: event.id }] : [];
@@ -92,6 +96,8 @@ function worldOf(t: TestBot, column: Column): World {
       faultRate: 0,
       commitFailRate: 0,
       statuses: false,
+      busy: {},
+      move: undefined,
       events: [],
     },
     runtime: t.runtime,
@@ -106,6 +112,8 @@ function worldOf(t: TestBot, column: Column): World {
     },
     chats,
     actorOf: (chat) => chatActorName(scope, "mock", chat),
+    nameOf: (chat) => chatActorName(scope, "mock", chat),
+    home: (chat) => (chat === MOVED_TO ? MOVED_FROM : chat),
     early: [],
     rested: true,
   };

@@ -3,78 +3,9 @@
  *
  * @module
  */
-import type { Capabilities, DeliveryClass } from "../../src/channels/channel.ts";
-import { Bot, type DurabilityOptions, RetryTurn } from "../../src/index.ts";
-import { MockPlatform } from "../../src/testing/MockPlatform.ts";
-import { mockProvider } from "../../src/testing/MockProvider.ts";
-import type { TestBot } from "../../src/testing/TestBot.ts";
-import { wallClock } from "../../src/time/Clock.ts";
-import type { AmbiguousPolicy } from "../../src/turns/options.ts";
-
-/** One column of the matrix. */
-export interface Column {
-  class: DeliveryClass;
-  policy: AmbiguousPolicy;
-}
-
-/** One scenario. */
-export interface Scenario {
-  name: string;
-  bot(column: Column): Bot;
-  run(t: TestBot): Promise<void>;
-  /** Records are purged on the way, so that what was said has none any more. */
-  purges?: true;
-}
-
-/** Text limit of the matrix's channel: small, so that messages have parts. */
-const LIMIT = 40;
-
-interface Setup {
-  durability?: DurabilityOptions;
-  capabilities?: Partial<Capabilities>;
-  prepare?: boolean;
-}
-
-function botOf(column: Column, setup: Setup = {}): Bot {
-  const { inbox, outbox, ...rest } = setup.durability ?? {};
-  const channel = mockProvider({
-    platform: new MockPlatform(wallClock, column.class),
-    capabilities: { text: { limit: LIMIT, unit: "codepoints" }, ...setup.capabilities },
-    prepare: setup.prepare ?? false,
-  });
-  return new Bot({
-    id: "matrix",
-    channels: [channel],
-    durability: {
-      ...rest,
-      inbox: { leaseMs: 5_000, minAgeMs: 0, ...inbox },
-      outbox: { leaseMs: 5_000, sendTimeoutMs: 2_000, onAmbiguous: column.policy, ...outbox },
-    },
-  });
-}
-
-/** An operator's call: repeated while the actor is down, as a person would. */
-async function insist<T>(t: TestBot, call: () => Promise<T>): Promise<T | undefined> {
-  for (let tries = 0; tries < 5; tries += 1) {
-    try {
-      return await within(t, call());
-    } catch {
-      await t.advance(1_000);
-    }
-  }
-  return undefined;
-}
-
-/** Lets time pass until a call is answered. */
-async function within<T>(t: TestBot, call: Promise<T>): Promise<T> {
-  let done = false;
-  const mark = () => {
-    done = true;
-  };
-  call.then(mark, mark);
-  await t.runtime.until(() => done, 60_000);
-  return call;
-}
+import { RetryTurn } from "../../src/index.ts";
+import { BUSY_SCENARIOS } from "./busyScenarios.ts";
+import { botOf, insist, LIMIT, type Scenario } from "./scenarioKit.ts";
 
 const talk: Scenario = {
   name: "a talk with steps, parts and sends for later",
@@ -396,4 +327,5 @@ export const SCENARIOS: readonly Scenario[] = [
   ageing,
   deploys,
   unreported,
+  ...BUSY_SCENARIOS,
 ];

@@ -4,8 +4,15 @@
  *
  * @module
  */
-import { type InboxRow, isOpen, type OutboxRow, readExtra } from "../../src/journal/records.ts";
-import { keyOf } from "../../src/outbox/keys.ts";
+import {
+  FLAG,
+  type InboxRow,
+  isOpen,
+  type OutboxRow,
+  readExtra,
+} from "../../src/journal/records.ts";
+import { encodeKey, keyOf } from "../../src/outbox/keys.ts";
+import { HUB } from "./script.ts";
 import type { SimEvent, World } from "./simulate.ts";
 
 /** Far more than a run needs, and far fewer than a row that nothing can move costs. */
@@ -31,6 +38,7 @@ export function checkRun(world: World): string[] {
     checkParts(world, records, fail);
     checkOrder(world, records, fail);
   }
+  checkRelays(world, fail);
   if (world.runtime.alarmRuns > MAX_ALARMS)
     fail(`${world.runtime.alarmRuns} alarms ran: something spins`);
   checkStrays(world, fail);
@@ -62,8 +70,19 @@ export function checkRecords(world: World): string[] {
   return found;
 }
 
+/** The records of a chat, under all names that it had. */
 function read(world: World, chat: string): ChatRecords {
-  const storage = world.runtime.storage("ChatActor", world.actorOf(chat));
+  const names = chat === world.plan.move?.chat ? [chat, world.plan.move.to] : [chat];
+  const all = names.map((name) => readOne(world, chat, name));
+  return {
+    chat,
+    events: all.flatMap((one) => one.events).sort((a, b) => a.seq - b.seq),
+    sends: all.flatMap((one) => one.sends),
+  };
+}
+
+function readOne(world: World, chat: string, name: string): ChatRecords {
+  const storage = world.runtime.storage("ChatActor", world.nameOf(name));
   const known = storage.all(`SELECT 1 AS x FROM sqlite_master WHERE name = 'outbox_due'`, []);
   if (known.length === 0) return { chat, events: [], sends: [] };
   return {
@@ -97,41 +116,72 @@ function checkEvents(world: World, records: ChatRecords, fail: Fail): void {
     ) {
       fail(`${event.id} died without any crash: ${row.error}`);
     }
-    checkFailure(event, row, fail);
+    checkFailure(world, records, row, fail);
   }
   if (records.events.length > world.plan.events.filter((one) => one.chat === records.chat).length) {
     fail(`${records.chat} has more events than were sent`);
   }
 }
 
-function checkFailure(event: SimEvent, row: InboxRow, fail: Fail): void {
-  const throws = event.ops.some((op) => op.op === "throw");
+/** The events of one turn: the record's own, and those that joined it. */
+function eventsOf(world: World, records: ChatRecords, row: InboxRow): SimEvent[] {
+  const ids = records.events
+    .filter((one) => one.id === row.id || one.claim === `joined ${row.id}`)
+    .map((one) => one.id);
+  return world.plan.events.filter((event) => ids.includes(event.id));
+}
+
+/** The record whose turn an event was part of. */
+function headOf(records: ChatRecords, row: InboxRow): InboxRow {
+  const id = row.claim?.startsWith("joined ") === true ? row.claim.slice("joined ".length) : row.id;
+  return records.events.find((one) => one.id === id) ?? row;
+}
+
+function checkFailure(world: World, records: ChatRecords, row: InboxRow, fail: Fail): void {
+  const ops = eventsOf(world, records, row).flatMap((event) => event.ops);
   if (row.state !== "done" || row.error === null) return;
-  if (throws || row.error.startsWith("TurnAborted") || row.error.includes("SQLITE_FULL")) return;
-  fail(`${event.id} failed though its script does not: ${row.error}`);
+  if (ops.some((op) => op.op === "throw")) return;
+  if (row.error.startsWith("TurnAborted") || row.error.includes("SQLITE_FULL")) return;
+  fail(`${row.id} failed though its script does not: ${row.error}`);
 }
 
 /** State changes exactly once: the ids in it are those of the turns that settled, in their order. */
 function checkState(world: World, records: ChatRecords, fail: Fail): void {
-  const storage = world.runtime.storage("ChatActor", world.actorOf(records.chat));
-  const known = storage.all(`SELECT 1 AS x FROM sqlite_master WHERE name = 'state'`, []);
-  const text =
-    known.length === 0
-      ? undefined
-      : storage.all<{ v: string }>(`SELECT v FROM state WHERE k = 'done'`, [])[0]?.v;
-  const done = text === undefined ? [] : (JSON.parse(text) as string[]);
-  const settled = records.events.filter((row) => row.state === "done" && row.error === null);
+  const { move } = world.plan;
+  const names = records.chat === move?.chat ? [records.chat, move.to] : [records.chat];
+  const done = names.flatMap((name) => doneIn(world, name));
+  const over = records.events.filter((row) => {
+    const head = headOf(records, row);
+    return row.kind === "message" && head.state === "done" && head.error === null;
+  });
+  // A turn that ended in the very moment of its interruption may have settled.
+  const stopped = (row: InboxRow) => (headOf(records, row).flags & FLAG.interrupted) !== 0;
+  const settled = over.filter((row) => !stopped(row));
+  const maybe = new Set(over.filter(stopped).map((row) => row.id));
   const wanted = settled.map((row) => row.id).sort();
-  if (JSON.stringify([...done].sort()) !== JSON.stringify(wanted)) {
+  const held = done.filter((id) => !maybe.has(id)).sort();
+  if (new Set(done).size !== done.length || JSON.stringify(held) !== JSON.stringify(wanted)) {
     fail(`${records.chat}: state holds ${done.join(",")} but ${wanted.join(",")} settled`);
   }
   for (const row of settled) {
     for (const [name, runs] of world.watch.seen.get(row.id)?.stepRuns ?? []) {
-      const recorded =
-        storage.all(`SELECT 1 AS x FROM sqlite_master WHERE name = 'steps'`, []).length > 0;
+      const recorded = names.some((one) => tableOf(world, one, "steps") !== undefined);
       if (!recorded || runs < 1) fail(`${row.id}: step ${name} is not on record`);
     }
   }
+}
+
+/** The storage of an actor that has a table. */
+function tableOf(world: World, name: string, table: string) {
+  const storage = world.runtime.storage("ChatActor", world.nameOf(name));
+  const found = storage.all(`SELECT 1 AS x FROM sqlite_master WHERE name = '${table}'`, []);
+  return found.length === 0 ? undefined : storage;
+}
+
+function doneIn(world: World, name: string): string[] {
+  const rows = tableOf(world, name, "state")?.all(`SELECT v FROM state WHERE k = 'done'`, []) ?? [];
+  const text = (rows[0] as { v: string } | undefined)?.v;
+  return text === undefined ? [] : (JSON.parse(text) as string[]);
 }
 
 /** Each send against the ledger. */
@@ -145,7 +195,7 @@ function checkSends(world: World, records: ChatRecords, fail: Fail): void {
     const key = keyOf({ ...head, part: row.part }, ids.get(row.turn));
     const text = String((JSON.parse(row.request) as { text?: unknown }).text ?? "");
     const copies = world.platform.ledger.filter(
-      (entry) => entry.text === text && entry.chat === records.chat,
+      (entry) => entry.text === text && world.home(entry.chat) === records.chat,
     ).length;
     const twins = records.sends.filter(
       (one) => (JSON.parse(one.request) as { text?: unknown }).text === text,
@@ -165,7 +215,7 @@ function checkSends(world: World, records: ChatRecords, fail: Fail): void {
     if (row.maybes > 0 && !told)
       fail(`${key} may have been sent (${row.state}) and nobody was told`);
     if (row.state === "unknown" && !told) fail(`${key} is unknown and nobody was told`);
-    if (twins > 1) continue;
+    if (extra.relay === true || twins > 1) continue;
     if (row.state === "sent" && copies === 0)
       fail(`${key} is recorded as sent and is not on the platform`);
     if (copies > 1 && !told) fail(`${key} was said ${copies} times and nobody was told`);
@@ -206,7 +256,7 @@ function checkQuiet(records: ChatRecords, fail: Fail): void {
 
 /** Parts of a message never overtake each other. */
 function checkParts(world: World, records: ChatRecords, fail: Fail): void {
-  const entries = world.platform.ledger.filter((entry) => entry.chat === records.chat);
+  const entries = world.platform.ledger.filter((entry) => world.home(entry.chat) === records.chat);
   for (const row of records.sends) {
     if (row.part === 0 || row.maybes > 0) continue;
     const before = records.sends.find(
@@ -235,12 +285,14 @@ function checkOrder(world: World, records: ChatRecords, fail: Fail): void {
       event.ops.flatMap((op) => (op.op === "enqueue" || op.op === "settled" ? [op.text] : [])),
     ),
   );
-  const entries = world.platform.ledger.filter((entry) => entry.chat === records.chat);
+  const entries = world.platform.ledger.filter((entry) => world.home(entry.chat) === records.chat);
   // A turn that runs again after others says the rest of what it says after them.
   const again = new Set(
-    world.plan.events
-      .filter((event) => event.ops.some((op) => op.op === "retry"))
-      .map((one) => one.id),
+    records.events
+      .filter((row) =>
+        eventsOf(world, records, row).some((event) => event.ops.some((op) => op.op === "retry")),
+      )
+      .map((row) => row.id),
   );
   const ids = new Map(records.events.map((row) => [row.seq, row.id]));
   let last = -1;
@@ -250,13 +302,29 @@ function checkOrder(world: World, records: ChatRecords, fail: Fail): void {
     .sort((a, b) => a.turn - b.turn || Number(a.slot) - Number(b.slot) || a.part - b.part);
   for (const row of spoken) {
     if (again.has(ids.get(row.turn) ?? "")) continue;
-    const { text } = JSON.parse(row.request) as { text: string };
+    const { text } = JSON.parse(row.request) as { text?: string };
+    if (text === undefined) continue;
     const places = entries.flatMap((entry, at) => (entry.text === text ? [at] : []));
     // Only what was said once and without doubt has one place in the order.
     if (row.state !== "sent" || row.maybes > 0 || places.length !== 1 || later.has(text)) continue;
     const place = places[0] ?? 0;
     if (place < last) fail(`"${text.slice(0, 20)}" was overtaken under strict order`);
     last = Math.max(last, place);
+  }
+}
+
+/** What one chat handed to another is on record there, once. */
+function checkRelays(world: World, fail: Fail): void {
+  const hub = read(world, HUB).sends.map((row) => row.key);
+  if (new Set(hub).size !== hub.length) fail("the hub has a relay twice");
+  for (const chat of world.chats) {
+    const records = read(world, chat);
+    const ids = new Map(records.events.map((row) => [row.seq, row.id]));
+    for (const row of records.sends) {
+      if (readExtra(row).relay !== true || row.state !== "sent") continue;
+      const key = encodeKey(`relay:${world.actorOf(chat)}:${keyOf(row, ids.get(row.turn))}`);
+      if (!hub.includes(key)) fail(`${key} was handed over and the hub knows nothing of it`);
+    }
   }
 }
 

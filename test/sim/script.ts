@@ -7,6 +7,7 @@
 import type { AnyChannel } from "../../src/channels/channel.ts";
 import type { Context } from "../../src/index.ts";
 import { Bot, RetryTurn } from "../../src/index.ts";
+import type { BusyOptions } from "../../src/turns/busyOptions.ts";
 import type { DurabilityOptions } from "../../src/turns/options.ts";
 
 /** One thing that a handler does. */
@@ -27,6 +28,8 @@ export type Op =
   | { op: "step"; name: string; text: string }
   /** Says something else on every run. */
   | { op: "diverge"; text: string }
+  /** Says something in another chat. */
+  | { op: "relay"; text: string }
   /** Takes time. */
   | { op: "sleep"; ms: number }
   /** Fails. */
@@ -54,13 +57,17 @@ export interface Watch {
   sleep(ms: number): Promise<void>;
 }
 
+/** The chat that relays go to. */
+export const HUB = "hub";
+
 /** Makes the bot. */
 export function scriptBot(
   channel: AnyChannel,
   durability: DurabilityOptions,
+  busy: BusyOptions,
   watch: () => Watch,
 ): Bot {
-  const bot = new Bot({ id: "sim", channels: [channel], durability });
+  const bot = new Bot({ id: "sim", channels: [channel], durability, ...busy });
   bot.on("durability:ambiguous", (event) => {
     watch().announced.push({ kind: "ambiguous", key: event.key });
   });
@@ -75,8 +82,10 @@ export function scriptBot(
     w.seen.set(id, seen);
     seen.starts += 1;
     if (seen.starts === 1) w.order.set(chat, [...(w.order.get(chat) ?? []), id]);
-    ctx.state.update<string[]>("done", (done) => [...(done ?? []), id]);
-    for (const op of JSON.parse(ctx.text) as Op[]) await run(ctx, op, w, seen);
+    for (const { id: member, text } of ctx.burst) {
+      ctx.state.update<string[]>("done", (done) => [...(done ?? []), member]);
+      for (const op of JSON.parse(text ?? "[]") as Op[]) await run(ctx, op, w, seen);
+    }
   });
   return bot;
 }
@@ -119,7 +128,8 @@ async function run(ctx: Context<Cloudflare.Env>, op: Op, watch: Watch, seen: See
       await ctx.sendBatch(op.texts);
       return;
     case "step":
-      await ctx.step(op.name, async () => {
+      // Named by its text, since a burst has the steps of several messages.
+      await ctx.step(`${op.name} ${op.text}`, async () => {
         seen.stepRuns.set(op.name, (seen.stepRuns.get(op.name) ?? 0) + 1);
         await ctx.reply(op.text).then((result) => note(op.text, result), failed(op.text));
         ctx.state.set(`step:${ctx.ref.id}`, op.name);
@@ -127,6 +137,12 @@ async function run(ctx: Context<Cloudflare.Env>, op: Op, watch: Watch, seen: See
       return;
     case "diverge":
       await ctx.reply(`${op.text} run ${ctx.attempt}`).catch(() => {});
+      return;
+    case "relay":
+      await ctx
+        .chatAt({ channel: "mock", chat: HUB })
+        .send(op.text)
+        .then((result) => note(op.text, result), failed(op.text));
       return;
     case "sleep":
       await watch.sleep(op.ms);

@@ -14,9 +14,10 @@ import { NodeRuntime } from "../../src/testing/node/NodeRuntime.ts";
 import { busyUntil } from "../../src/testing/quiet.ts";
 import { seededRandom } from "../../src/testing/random.ts";
 import type { Bot } from "../../src/turns/Bot.ts";
+import type { BusyOptions } from "../../src/turns/busyOptions.ts";
 import type { AmbiguousPolicy, DurabilityOptions } from "../../src/turns/options.ts";
 import { checkRun } from "./check.ts";
-import { type Op, scriptBot, type Watch } from "./script.ts";
+import { HUB, type Op, scriptBot, type Watch } from "./script.ts";
 
 /** How long misbehaviour lasts, in ms. */
 const CHAOS_MS = 120_000;
@@ -30,8 +31,18 @@ export interface SimEvent {
   id: string;
   chat: string;
   at: number;
+  sender: string;
   ops: Op[];
+  /** A notice of the platform that the chat has another name. */
+  migration?: { to?: string; from?: string };
   admitted: boolean;
+}
+
+/** A chat that the platform renames on the way. */
+export interface Move {
+  chat: string;
+  to: string;
+  at: number;
 }
 
 /** What one seed decided. */
@@ -46,6 +57,8 @@ export interface Plan {
   commitFailRate: number;
   /** Whether the platform reports deliveries. */
   statuses: boolean;
+  busy: BusyOptions;
+  move: Move | undefined;
   events: SimEvent[];
 }
 
@@ -57,6 +70,10 @@ export interface World {
   watch: Watch;
   chats: string[];
   actorOf(chat: string): string;
+  /** The actor of a chat's present name. */
+  nameOf(chat: string): string;
+  /** The first name of a chat. */
+  home(chat: string): string;
   /** Calls that came before a rate limit was over. */
   early: string[];
   rested: boolean;
@@ -87,7 +104,8 @@ function makeOps(random: Random, id: string): Op[] {
     else if (roll < 0.66) ops.push({ op: "keyed", text, key: `key-${text}` });
     else if (roll < 0.72) ops.push({ op: "batch", texts: [`${text}a`, `${text}b`] });
     else if (roll < 0.79) ops.push({ op: "step", name: `s${n}`, text });
-    else if (roll < 0.83) ops.push({ op: "diverge", text });
+    else if (roll < 0.82) ops.push({ op: "diverge", text });
+    else if (roll < 0.86) ops.push({ op: "relay", text });
     else if (roll < 0.93)
       ops.push({ op: "sleep", ms: pick(random, [1, 50, 2_000, 20_000, 70_000]) });
     else if (roll < 0.96) ops.push({ op: "throw" });
@@ -103,6 +121,32 @@ export function longText(text: string, parts: number): string {
   ).join("\n\n");
 }
 
+/** What a bot may do while a chat is busy. */
+const BUSY: readonly BusyOptions[] = [
+  {},
+  {},
+  { concurrency: { mode: "burst", quiet: 1_000, maxWait: 4_000 } },
+  { concurrency: "interrupt" },
+];
+
+/** The platform renames one chat: it says so under both names, and nothing is said under the old one later. */
+function moveOf(random: Random, events: SimEvent[]): Move {
+  const move = { chat: "c1", to: "c1-new", at: between(random, 5_000, CHAOS_MS * 0.6) };
+  const notice = { at: move.at, sender: "platform", ops: [], admitted: false };
+  events.push(
+    { ...notice, id: "moved-to", chat: move.chat, migration: { to: move.to } },
+    { ...notice, id: "moved-from", chat: move.chat, migration: { from: move.chat } },
+  );
+  return move;
+}
+
+/** The name under which an event arrives. */
+function nameOf({ move }: Plan, event: SimEvent): string {
+  if (move === undefined || event.chat !== move.chat) return event.chat;
+  if (event.migration !== undefined) return event.migration.to === undefined ? move.to : move.chat;
+  return event.at >= move.at ? move.to : move.chat;
+}
+
 /** Decides everything about a seed. */
 export function planOf(seed: number): Plan {
   const random = seededRandom(seed);
@@ -110,16 +154,22 @@ export function planOf(seed: number): Plan {
   const policy = { afterCrash: pick(random, policies), noAnswer: pick(random, policies) };
   const chats = between(random, 1, 3);
   const events: SimEvent[] = [];
+  const quick = random() < 0.3;
   for (let n = 0; n < between(random, 3, 9); n += 1) {
     const id = `e${n}`;
+    const last = events.at(-1)?.at ?? 0;
     events.push({
       id,
       chat: `c${between(random, 1, chats)}`,
-      at: between(random, 0, CHAOS_MS * 0.7),
+      at: quick
+        ? Math.min(last + between(random, 0, 2_500), CHAOS_MS * 0.7)
+        : between(random, 0, CHAOS_MS * 0.7),
+      sender: random() < 0.8 ? "u1" : "u2",
       ops: makeOps(random, id),
       admitted: false,
     });
   }
+  const move = random() < 0.15 ? moveOf(random, events) : undefined;
   const calm = random() < 0.15;
   return {
     seed,
@@ -147,6 +197,8 @@ export function planOf(seed: number): Plan {
     faultRate: calm ? 0 : pick(random, [0, 0.1, 0.3]),
     commitFailRate: calm ? 0 : pick(random, [0, 0, 0.02]),
     statuses: random() < 0.3,
+    busy: pick(random, BUSY),
+    move,
     events,
   };
 }
@@ -199,8 +251,9 @@ export async function simulate(seed: number): Promise<string[]> {
       },
     },
   });
-  bot = scriptBot(channel, plan.durability, () => watch);
-  const actorOf = (chat: string) => chatActorName(bot.scope, "mock", chat);
+  bot = scriptBot(channel, plan.durability, plan.busy, () => watch);
+  const home = (chat: string) => (chat === plan.move?.to ? plan.move.chat : chat);
+  const actorOf = (chat: string) => chatActorName(bot.scope, "mock", home(chat));
   const early: string[] = [];
   const gates = new Map<string, number>();
   platform.latency = () =>
@@ -210,6 +263,9 @@ export async function simulate(seed: number): Promise<string[]> {
     const gate = gates.get(actorOf(call.chat)) ?? 0;
     if (runtime.clock.now() < gate)
       early.push(`${call.text} came ${gate - runtime.clock.now()} ms early`);
+    const { move } = plan;
+    if (move !== undefined && call.chat === move.chat && runtime.clock.now() - start >= move.at)
+      return { type: "moved", to: move.to };
     if (!chaos() || random() >= plan.faultRate) return undefined;
     return faultOf(random);
   };
@@ -246,8 +302,10 @@ export async function simulate(seed: number): Promise<string[]> {
     runtime,
     platform,
     watch,
-    chats: [...new Set(plan.events.map((event) => event.chat))],
+    chats: [...new Set([...plan.events.map((event) => event.chat), HUB])],
     actorOf,
+    nameOf: (chat) => chatActorName(bot.scope, "mock", chat),
+    home,
     early,
     rested: false,
   };
@@ -301,7 +359,9 @@ function deliverAll(world: World, random: Random, start: number): void {
   const batches: SimEvent[][] = [];
   for (const event of [...plan.events].sort((a, b) => a.at - b.at)) {
     const last = batches.at(-1);
-    if (last !== undefined && last[0]?.chat === event.chat && random() < 0.2) last.push(event);
+    const with_ = last?.[0];
+    const together = with_ !== undefined && nameOf(plan, with_) === nameOf(plan, event);
+    if (together && random() < 0.2) last?.push(event);
     else batches.push([event]);
   }
   for (const batch of batches) {
@@ -325,16 +385,24 @@ function deliverAll(world: World, random: Random, start: number): void {
 }
 
 async function receive(world: World, batch: readonly SimEvent[], start: number): Promise<boolean> {
-  const chat = { id: batch[0]?.chat ?? "", kind: "direct" as const };
+  const first = batch[0];
+  if (first === undefined) return true;
+  const { plan } = world;
+  const chat = { id: nameOf(plan, first), kind: "direct" as const };
+  // A platform delivers one by one in a chat: the first under the new name says which the old one was.
+  const named = plan.events.find((event) => event.migration?.from !== undefined);
+  const early = chat.id === plan.move?.to && named?.admitted !== true;
+  if (early && !batch.some((event) => event === named)) return false;
   const items = batch.map((event) => ({
     type: "event",
     event: {
       id: event.id,
-      kind: "message",
+      kind: event.migration === undefined ? "message" : "mock:moved",
+      ...(event.migration === undefined ? {} : { migration: event.migration }),
       channel: "mock",
       connection: "mock",
       chat,
-      sender: { id: "u1" },
+      sender: { id: event.sender },
       at: start + event.at,
       text: JSON.stringify(event.ops),
     },
@@ -342,7 +410,7 @@ async function receive(world: World, batch: readonly SimEvent[], start: number):
   try {
     const answer = await world.runtime.call(
       "ChatActor",
-      world.actorOf(chat.id),
+      world.nameOf(chat.id),
       "receive",
       JSON.stringify({ connection: "mock", channel: "mock", chat, items }),
     );

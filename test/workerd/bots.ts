@@ -143,6 +143,7 @@ const quickly: DurabilityOptions = {
 
 /** All defaults. */
 export const plain = handlers(new Bot<TestEnv, Shape>({ id: "plain", channels: [telegram()] }));
+plain.cron("7 * * * *", { name: "hourly" }, () => {});
 /** Short waits. */
 export const quick = handlers(
   new Bot<TestEnv, Shape>({ id: "quick", channels: [telegram(), brief], durability: quickly }),

@@ -212,7 +212,7 @@ describe.concurrent("the sweep", () => {
     await until(() =>
       runInDurableObject(registry, (_object, { storage }) => {
         const changed = storage.sql.exec(
-          "UPDATE chats SET due_at = ? WHERE name = ?",
+          "UPDATE chats SET wake_at = ? WHERE name = ?",
           overdue,
           chat.name,
         );

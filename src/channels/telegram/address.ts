@@ -12,12 +12,18 @@
  */
 import type { Message } from "@grammyjs/types";
 import type { JsonObject } from "../content.ts";
-import { UnsupportedContentError } from "../errors.ts";
+import { DeliveryError, UnsupportedContentError } from "../errors.ts";
 import type { Address, ChatInfo } from "../events.ts";
 import { integer, text } from "./shape.ts";
 
 /** The thread of a chat that the bot is only a guest in. */
 export const GUEST = "guest";
+
+/**
+ * The General topic of a forum. A send that names it is refused; it is meant when none is named
+ * (tdlib/telegram-bot-api#798).
+ */
+const GENERAL_TOPIC = 1;
 
 /** Where a message to a chat goes, in a form that may be stored. */
 export function telegramAddress(
@@ -54,7 +60,9 @@ export function threadOf(message: ThreadFields): string | undefined {
   // A thread id without the flag is the root of a chain of replies, not a topic, and sends to it fail
   // with "message thread not found" (tdlib/telegram-bot-api#447).
   if (message.is_topic_message && message.message_thread_id !== undefined) {
-    return String(integer(message.message_thread_id, "message_thread_id"));
+    const topic = integer(message.message_thread_id, "message_thread_id");
+    // Most messages of the General topic name none; the others belong to the same conversation.
+    return topic === GENERAL_TOPIC ? undefined : String(topic);
   }
   return undefined;
 }
@@ -62,13 +70,12 @@ export function threadOf(message: ThreadFields): string | undefined {
 /**
  * The fields that say where a send goes.
  * @throws {UnsupportedContentError} for a chat that the bot is only a guest in
+ * @throws {DeliveryError} for a thread that is none
  */
 export function targetFields(address: Address): JsonObject {
   const target = { chat_id: chatIdOf(address.chat) };
   const { thread } = address;
-  // The General topic is topic 1, but a send that names it is refused; it is meant when none is named
-  // (tdlib/telegram-bot-api#798).
-  if (thread === undefined || thread === "" || thread === "1") return target;
+  if (thread === undefined || thread === "" || Number(thread) === GENERAL_TOPIC) return target;
   if (thread === GUEST) {
     throw new UnsupportedContentError(
       'a guest chat on Telegram takes no messages: answer with api("answerGuestQuery", …)',
@@ -76,8 +83,17 @@ export function targetFields(address: Address): JsonObject {
   }
   const { kind, id } = /^(?<kind>dm|business)-(?<id>.+)$/.exec(thread)?.groups ?? {};
   if (kind === "business") return { ...target, business_connection_id: id ?? "" };
-  if (kind === "dm") return { ...target, direct_messages_topic_id: Number(id) };
-  return { ...target, message_thread_id: Number(thread) };
+  const topic = kind === "dm" ? id : thread;
+  // Sent as null, it would go to the wrong place.
+  if (!/^\d{1,16}$/.test(topic ?? "")) {
+    throw new DeliveryError(`${JSON.stringify(thread)} is not a thread on Telegram`, {
+      kind: "invalid_payload",
+    });
+  }
+  return {
+    ...target,
+    [kind === "dm" ? "direct_messages_topic_id" : "message_thread_id"]: Number(topic),
+  };
 }
 
 /** The fields that name a message; `undefined` for an id that no message can have. */

@@ -15,8 +15,6 @@ export interface TelegramMediaRef {
   fileId: string;
   /** The same for every bot and for ever; opens nothing. */
   uniqueId: string;
-  /** Shared by the messages of one album. */
-  mediaGroupId?: string;
 }
 
 type Kind = MediaRef["kind"];
@@ -25,7 +23,7 @@ type Kind = MediaRef["kind"];
 export function mediaOf(message: Message): MediaRef[] {
   const refs: MediaRef[] = [];
   const add = (kind: Kind, file: unknown, mimeType?: string) => {
-    if (file !== undefined) refs.push(refOf(kind, file, message.media_group_id, mimeType));
+    if (file !== undefined) refs.push(refOf(kind, file, mimeType));
   };
   add("image", largest(message.photo), "image/jpeg");
   // A live photo is a film next to its still; `photo` repeats the still.
@@ -51,18 +49,12 @@ export function mediaOf(message: Message): MediaRef[] {
   return refs;
 }
 
-function refOf(
-  kind: Kind,
-  value: unknown,
-  album: string | undefined,
-  usualType: string | undefined,
-): MediaRef {
+function refOf(kind: Kind, value: unknown, usualType: string | undefined): MediaRef {
   const file = object(value, kind);
   const ref: Record<string, string> = {
     fileId: text(file.file_id, "file_id"),
     uniqueId: text(file.file_unique_id, "file_unique_id"),
   };
-  if (album !== undefined) ref.mediaGroupId = text(album, "media_group_id");
   const media: MediaRef = { kind, ref: ref satisfies JsonObject };
   const mimeType = optionalText(file.mime_type, "mime_type") ?? usualType;
   if (mimeType !== undefined) media.mimeType = mimeType;

@@ -61,7 +61,7 @@ export async function call(
       ...content,
     });
   } catch (error) {
-    const message = `no answer to ${method}: ${redact(reasonOf(error), token)}`;
+    const message = `no answer to ${method}: ${reasonOf(error, token)}`;
     return { outcome: "lost", message, retryAfterHeader: null };
   }
   const { status } = response;
@@ -70,7 +70,7 @@ export async function call(
   try {
     text = await response.text();
   } catch (error) {
-    const message = `the answer to ${method} broke off: ${redact(reasonOf(error), token)}`;
+    const message = `the answer to ${method} broke off: ${reasonOf(error, token)}`;
     return { outcome: "lost", status, message, retryAfterHeader };
   }
   const answer = parseAnswer(text);
@@ -88,13 +88,27 @@ export async function call(
   };
 }
 
-/** Replaces the token wherever a text quotes it. */
+/**
+ * Replaces the token wherever a text quotes it: as it is, percent-encoded (once or more, in whole or in
+ * part), and its secret half alone.
+ */
 export function redact(text: string, token: string): string {
-  if (token === "") return text;
-  return text
-    .replaceAll(token, "<token>")
-    .replaceAll(encodeURIComponent(token), "<token>")
-    .replace(/\/bot\d+:[^/\s"']+/g, "/bot<token>");
+  const secret = token.slice(token.indexOf(":") + 1);
+  let clean = text;
+  if (token !== "") clean = clean.replace(anyEncodingOf(token), "<token>");
+  // A short secret is a test's; it would blank out ordinary words.
+  if (secret.length >= 8) clean = clean.replace(anyEncodingOf(secret), "<token>");
+  return clean.replace(/\/bot\d+(?::|%(?:25)*3a)[^/\s"']+/gi, "/bot<token>");
+}
+
+function anyEncodingOf(text: string): RegExp {
+  const characters = [...text].map((character) => {
+    const hex = (character.codePointAt(0) ?? 0).toString(16).padStart(2, "0");
+    const itself = character.replace(/[^A-Za-z0-9]/, "\\$&");
+    const encoded = hex.replace(/[a-f]/g, (digit) => `[${digit}${digit.toUpperCase()}]`);
+    return `(?:${itself}|%(?:25)*${encoded})`;
+  });
+  return new RegExp(characters.join(""), "g");
 }
 
 /** Whether a value is a JSON object. */
@@ -145,8 +159,10 @@ function bytesOf(base64: string): Uint8Array<ArrayBuffer> | undefined {
   }
 }
 
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const cause = error.cause instanceof Error ? `: ${error.cause.message}` : "";
-  return `${error.name}: ${error.message}${cause}`.slice(0, 300);
+/** What an error says, without the token; errors of fetch quote the address that they failed on. */
+export function reasonOf(error: unknown, token: string): string {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : "";
+  const text = `${String(error)}${cause === "" ? "" : `: ${cause}`}`;
+  // Cut first, half a token could be left that no search finds.
+  return redact(text, token).slice(0, 300);
 }

@@ -68,6 +68,66 @@ const TABLE: [number, string, ErrorKind, Evidence][] = [
   [400, "Bad Request: message can't be edited", "permission", "not_sent"],
   [400, "Bad Request: message text is empty", "invalid_payload", "not_sent"],
   [400, "Bad Request: BUTTON_DATA_INVALID", "invalid_payload", "not_sent"],
+  [403, "Forbidden: bot was kicked from the channel chat", "recipient_unreachable", "not_sent"],
+  [
+    403,
+    "Forbidden: bot is not a member of the supergroup chat",
+    "recipient_unreachable",
+    "not_sent",
+  ],
+  [403, "Forbidden: bot can't send messages to bots", "recipient_unreachable", "not_sent"],
+  [403, "Forbidden: bot can't send messages to the user", "recipient_unreachable", "not_sent"],
+  [403, "Forbidden: not enough rights to send photos to the chat", "permission", "not_sent"],
+  [403, "Forbidden: CHAT_WRITE_FORBIDDEN", "permission", "not_sent"],
+  [400, "Bad Request: USER_IS_BLOCKED", "recipient_unreachable", "not_sent"],
+  [400, "Bad Request: have no write access to the chat", "recipient_unreachable", "not_sent"],
+  [400, "Bad Request: message to delete not found", "not_found", "not_sent"],
+  [400, "Bad Request: message to react not found", "not_found", "not_sent"],
+  [400, "Bad Request: business connection not found", "not_found", "not_sent"],
+  [400, "Bad Request: TOPIC_DELETED", "not_found", "not_sent"],
+  [
+    400,
+    "Bad Request: query is too old and response timeout expired or query ID is invalid",
+    "not_found",
+    "not_sent",
+  ],
+  [400, "Bad Request: BUSINESS_PEER_USAGE_MISSING", "outside_session_window", "not_sent"],
+  [400, "Bad Request: the file is too big", "payload_too_large", "not_sent"],
+  [400, "Bad Request: MEDIA_CAPTION_TOO_LONG", "payload_too_large", "not_sent"],
+  [400, "Bad Request: wrong file identifier/HTTP URL specified", "unsupported_content", "not_sent"],
+  [
+    400,
+    "Bad Request: wrong persistent file_id specified: contains wrong characters",
+    "unsupported_content",
+    "not_sent",
+  ],
+  [
+    400,
+    "Bad Request: can't use the media of the specified type in the album",
+    "unsupported_content",
+    "not_sent",
+  ],
+  [400, "Bad Request: WEBPAGE_MEDIA_EMPTY", "unsupported_content", "not_sent"],
+  [400, "Bad Request: TEXTDRAFT_PEER_INVALID", "unsupported_content", "not_sent"],
+  [400, "Bad Request: need administrator rights in the channel chat", "permission", "not_sent"],
+  [400, "Bad Request: USER_BANNED_IN_CHANNEL", "permission", "not_sent"],
+  [400, "Bad Request: CHAT_RESTRICTED", "permission", "not_sent"],
+  [400, "Bad Request: MESSAGE_AUTHOR_REQUIRED", "permission", "not_sent"],
+  [400, "Bad Request: message can't be deleted for everyone", "permission", "not_sent"],
+  [
+    400,
+    "Bad Request: text buttons are unallowed in the inline keyboard",
+    "invalid_payload",
+    "not_sent",
+  ],
+  [
+    400,
+    "Bad Request: inline keyboard button URL 'x' is invalid: Wrong HTTP URL",
+    "invalid_payload",
+    "not_sent",
+  ],
+  [400, "Bad Request: REACTION_INVALID", "invalid_payload", "not_sent"],
+  [400, "Bad Request: Logged out", "auth", "not_sent"],
   [400, "Bad Request: something new", "unknown", "not_sent"],
   [409, "Conflict: terminated by other getUpdates request", "conflict", "not_sent"],
   [500, "Internal Server Error: restart", "transient", "maybe_sent"],
@@ -89,6 +149,8 @@ describe("failureOf", () => {
       refused(429, "Too Many Requests: retry after 35", { retry_after: 35 }),
       refused(429, "Too Many Requests: retry after 35"),
       lost(429, "35"),
+      refused(400, "Bad Request: SLOWMODE_WAIT_35"),
+      refused(420, "FLOOD_WAIT_35"),
     ];
     for (const reply of waits) {
       expect(failureOf(reply)).toMatchObject({
@@ -127,6 +189,8 @@ describe("failureOf", () => {
       migratedTo: { channel: "telegram", connection: "main", chat: "-100777" },
     });
     expect(failureOf(reply, address).migratedTo).not.toHaveProperty("thread");
+    // Raw calls have nothing but the message.
+    expect(failureOf(reply).message).toContain("-100777");
   });
 
   test("without an answer that can be read, only two statuses prove anything", () => {
@@ -142,7 +206,9 @@ test("refusals that are none", () => {
   expect(isNotModified(refused(400, "Bad Request: message is not modified: specified new"))).toBe(
     true,
   );
+  expect(isNotModified(refused(400, "Bad Request: MESSAGE_NOT_MODIFIED"))).toBe(true);
   expect(isNotModified(refused(400, "Bad Request: message to edit not found"))).toBe(false);
+  expect(isLateAnswer(refused(400, "Bad Request: QUERY_ID_INVALID"))).toBe(true);
   expect(isLateAnswer(refused(400, "Bad Request: query is too old and response timeout"))).toBe(
     true,
   );

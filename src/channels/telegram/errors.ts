@@ -15,52 +15,78 @@ export type Failure = Extract<SendResult, { ok: false }>;
 /** Descriptions without their "Bad Request: " or "Forbidden: ", first match wins. */
 const DESCRIPTIONS: readonly (readonly [RegExp, ErrorKind])[] = [
   [
-    /^(?:bot was (?:blocked|kicked)|user is deactivated|bot is not a member|the group chat was deleted)/,
+    /^(?:bot was (?:blocked|kicked)|user is deactivated|bot is not a member|(?:the )?group chat was de)/,
     "recipient_unreachable",
   ],
-  [/^bot can't (?:initiate conversation|send messages to)/, "recipient_unreachable"],
-  [/^(?:USER_IS_BLOCKED|INPUT_USER_DEACTIVATED|USER_DEACTIVATED)/, "recipient_unreachable"],
-  [/^(?:chat|user|channel|message thread) not found/, "not_found"],
   [
-    /^(?:message to (?:be replied|reply|edit|delete|react)|replied message|message)(?: is)? not found/,
+    /^(?:bot can't (?:initiate conversation|send messages to)|have no write access|CHANNEL_PRIVATE)/,
+    "recipient_unreachable",
+  ],
+  [
+    /^(?:USER_IS_BLOCKED|YOU_BLOCKED_USER|(?:INPUT_)?USER_DEACTIVATED|USER_PRIVACY_RESTRICTED)/,
+    "recipient_unreachable",
+  ],
+  [/^(?:chat|user|channel|message thread|business connection) not found/, "not_found"],
+  [
+    /^(?:message to (?:be replied|reply|edit|delete|react|pin|forward|copy)|replied message|message)(?: is)? not found/,
     "not_found",
   ],
   [
-    /^(?:MESSAGE_ID_INVALID|PEER_ID_INVALID|CHANNEL_INVALID|TOPIC_DELETED|TOPIC_ID_INVALID)/,
+    /^(?:MESSAGE_ID_INVALID|PEER_ID_INVALID|CHAT_ID_INVALID|CHANNEL_INVALID|TOPIC_DELETED|TOPIC_ID_INVALID|BUSINESS_(?:CONNECTION|PEER)_INVALID)/,
     "not_found",
   ],
+  [/^query is too old|^QUERY_ID_INVALID/, "not_found"],
+  // The customer of a business account has been silent for longer than a day.
+  [/^BUSINESS_PEER_USAGE_MISSING/, "outside_session_window"],
   [
-    /^(?:message is too long|message caption is too long|caption is too long|text is too long)/,
+    /^(?:message is too long|(?:message )?caption is too long|text is too long|reply markup is too long)/,
     "payload_too_large",
   ],
   [
-    /^(?:reply markup is too long|file is too big|MESSAGE_TOO_LONG|MEDIA_CAPTION_TOO_LONG)/,
+    /^(?:(?:the )?file is too big|MESSAGE_TOO_LONG|MEDIA_CAPTION_TOO_LONG|FILE_PARTS?_\w*(?:INVALID|TOO_BIG))/,
     "payload_too_large",
   ],
   [
-    /^(?:wrong (?:remote )?file|wrong HTTP URL|wrong type of the web page|failed to get HTTP URL)/,
+    /^(?:wrong (?:remote |persistent )?file|wrong HTTP URL|wrong type of the web page|failed to get HTTP URL)/,
     "unsupported_content",
   ],
   [
-    /^(?:can't upload file|can't use file of type|type of file mismatch|file must be non-empty)/,
+    /^(?:can't (?:upload file|use file of type|use the media of)|type of file mismatch|file must be non-empty)/,
     "unsupported_content",
   ],
   [
-    /^(?:PHOTO_|IMAGE_PROCESS_FAILED|MEDIA_EMPTY|MEDIA_INVALID|VIDEO_|DOCUMENT_INVALID|WEBPAGE_)/,
+    /^(?:PHOTO_|IMAGE_PROCESS_FAILED|MEDIA_(?:EMPTY|INVALID|TYPE_INVALID|FILE_INVALID)|VIDEO_|AUDIO_|DOCUMENT_INVALID|STICKER_|WEBPAGE_|EXTERNAL_URL_INVALID)/,
     "unsupported_content",
   ],
-  [/^(?:not enough rights|have no rights|need administrator rights|no rights)/, "permission"],
+  // Drafts exist in private chats only.
+  [/^TEXTDRAFT_PEER_INVALID/, "unsupported_content"],
   [
-    /^(?:CHAT_\w*FORBIDDEN|CHAT_ADMIN_REQUIRED|CHAT_RESTRICTED|TOPIC_CLOSED|VOICE_MESSAGES_FORBIDDEN)/,
+    /^(?:not enough rights|have no rights|need administrator rights|no rights|method is available only for)/,
     "permission",
   ],
-  [/^(?:ALLOW_)?PAYMENT_REQUIRED|^message can't be (?:edited|deleted)/, "permission"],
   [
-    /^(?:message text is empty|text must be|message must be|BUTTON_|REPLY_MARKUP_|REACTION_)/,
+    /^(?:CHAT_\w*(?:FORBIDDEN|RESTRICTED)|CHAT_ADMIN_REQUIRED|USER_BANNED_IN_CHANNEL|RIGHT_FORBIDDEN|TOPIC_CLOSED)/,
+    "permission",
+  ],
+  [
+    /^(?:VOICE_MESSAGES_FORBIDDEN|PREMIUM_ACCOUNT_REQUIRED|BALANCE_TOO_LOW|(?:ALLOW_)?PAYMENT_REQUIRED)/,
+    "permission",
+  ],
+  [
+    /^(?:message can't be |MESSAGE_(?:DELETE_FORBIDDEN|AUTHOR_REQUIRED|EDIT_TIME_EXPIRED))/,
+    "permission",
+  ],
+  [/^logged out/i, "auth"],
+  [
+    /^(?:message text is empty|text must be|message must be|MESSAGE_EMPTY|BUTTON_|REPLY_MARKUP_|REACTIONS?_|EFFECT_ID_INVALID)/,
     "invalid_payload",
   ],
   [
     /^(?:can't parse|wrong parameter|invalid |unsupported parse_mode|there is no (?:text|caption|media))/,
+    "invalid_payload",
+  ],
+  [
+    /^(?:(?:object|inline keyboard) expected|text buttons are unallowed|inline keyboard button|chat_id is empty|message identifier is not)/,
     "invalid_payload",
   ],
 ];
@@ -68,6 +94,15 @@ const DESCRIPTIONS: readonly (readonly [RegExp, ErrorKind])[] = [
 /** Refusals of the formatting alone: the same words go through as plain text. */
 const FORMATTING =
   /^(?:can't parse (?:entities|MessageEntity)|entity |entities |ENTITY_|ENTITIES_)/i;
+
+/** Refusals of a file by its address, which do not say why. */
+const URL_REFUSED =
+  /^(?:failed to get HTTP URL|wrong type of the web page|WEBPAGE_|EXTERNAL_URL_INVALID)/;
+const URL_LIMITS =
+  "Telegram fetches photos of up to 5 MB and other files of up to 20 MB, from public addresses";
+
+/** Telegram's inner name of a rate limit, which its front does not always turn into a 429. */
+const SLOW_DOWN = /^(?:SLOWMODE|FLOOD(?:_PREMIUM)?)_WAIT_(\d+)/;
 
 /**
  * What a reply that is not `ok` means for a send.
@@ -79,7 +114,8 @@ export function failureOf(reply: Exclude<Reply, { outcome: "ok" }>, address?: Ad
   const { status, parameters } = reply;
   const message = reply.description === "" ? `HTTP ${status}` : reply.description;
   const base = { ok: false, code: String(status), message } as const;
-  if (status === 429) {
+  const detail = detailOf(message);
+  if (status === 429 || SLOW_DOWN.test(detail)) {
     return { ...base, kind: "rate_limit", evidence: "not_sent", ...waitOf(reply) };
   }
   // 500 "restart", 502, 504: Telegram's front has given up waiting, its back may still act.
@@ -88,7 +124,12 @@ export function failureOf(reply: Exclude<Reply, { outcome: "ok" }>, address?: Ad
   }
   const migrated = parameters.migrate_to_chat_id;
   if (typeof migrated === "number" || typeof migrated === "string") {
-    const failure: Failure = { ...base, kind: "conflict", evidence: "not_sent" };
+    const failure: Failure = {
+      ...base,
+      kind: "conflict",
+      evidence: "not_sent",
+      message: `${message}: its id is now ${migrated}`,
+    };
     // Topics of a basic group do not exist, so a thread cannot have moved along.
     if (address !== undefined) {
       const { thread: _, ...rest } = address;
@@ -96,21 +137,21 @@ export function failureOf(reply: Exclude<Reply, { outcome: "ok" }>, address?: Ad
     }
     return failure;
   }
-  const detail = detailOf(message);
   if (status === 400 && FORMATTING.test(detail)) {
     return { ...base, kind: "invalid_payload", evidence: "not_sent", fallback: "plain" };
   }
-  return { ...base, kind: kindOf(status, detail), evidence: "not_sent" };
+  const said = URL_REFUSED.test(detail) ? `${message} (${URL_LIMITS})` : message;
+  return { ...base, kind: kindOf(status, detail), evidence: "not_sent", message: said };
 }
 
 /** Whether a refused edit changed nothing because there was nothing to change. */
 export function isNotModified(reply: Reply): boolean {
-  return refusedWith(reply, 400, /^message is not modified/);
+  return refusedWith(reply, 400, /^(?:message is not modified|MESSAGE_NOT_MODIFIED)/);
 }
 
 /** Whether a press can no longer be answered; the spinner has stopped by itself. */
 export function isLateAnswer(reply: Reply): boolean {
-  return refusedWith(reply, 400, /^query is too old/);
+  return refusedWith(reply, 400, /^(?:query is too old|QUERY_ID_INVALID)/);
 }
 
 /** Whether the message to delete is gone already. */
@@ -173,7 +214,9 @@ function detailOf(description: string): string {
 function waitOf(reply: Exclude<Reply, { outcome: "ok" }>): { retryAfterMs?: number } {
   const seconds =
     reply.outcome === "refused"
-      ? (reply.parameters.retry_after ?? /retry after (\d+)/i.exec(reply.description)?.[1])
+      ? (reply.parameters.retry_after ??
+        /retry after (\d+)/i.exec(reply.description)?.[1] ??
+        SLOW_DOWN.exec(detailOf(reply.description))?.[1])
       : undefined;
   const wait = Number(seconds ?? reply.retryAfterHeader ?? Number.NaN);
   return Number.isFinite(wait) && wait >= 0 ? { retryAfterMs: wait * 1_000 } : {};

@@ -34,7 +34,8 @@ function parse(update: unknown, config = options): InboundItem {
 
 function eventOf(update: unknown, config = options): InboundEvent {
   const item = parse(update, config);
-  if (item.type !== "event") throw new Error(`not an event: ${JSON.stringify(item)}`);
+  if (item.type !== "event" && item.type !== "account")
+    throw new Error(`not an event: ${JSON.stringify(item)}`);
   return item.event;
 }
 
@@ -132,10 +133,11 @@ describe("parse", () => {
   test("media as references", () => {
     expect(plain(updates.photo)).toMatchObject({
       text: "my cat",
+      groupId: "album-1",
       media: [
         {
           kind: "image",
-          ref: { fileId: "big", uniqueId: "u-big", mediaGroupId: "album-1" },
+          ref: { fileId: "big", uniqueId: "u-big" },
           mimeType: "image/jpeg",
           size: 90_000,
         },
@@ -237,6 +239,7 @@ describe("parse", () => {
     expect(plain(updates.migration)).toMatchObject({
       kind: "telegram:migrate_to_chat_id",
       chat: group,
+      migration: { to: "-1001111111111" },
       data: { migratedTo: { channel: "telegram", connection: "main", chat: "-1001111111111" } },
     });
   });
@@ -261,6 +264,9 @@ describe("parse", () => {
       kind: "telegram:poll",
       chat: { id: "0", kind: "broadcast" },
     });
+    // It names nobody, so it is the account's.
+    expect(parse(strangeUpdates.poll).type).toBe("account");
+    expect(parse(updates.pollAnswer).type).toBe("event");
   });
 
   test("business chats are kept apart from the same person's own chat", () => {
@@ -332,7 +338,7 @@ describe("parse", () => {
       for (const field of Object.keys(payload)) {
         for (const value of values) {
           const mutated = { update_id: 1, [kind]: { ...payload, [field]: value } };
-          expect(["event", "bad"], `${name}.${field}`).toContain(parse(mutated).type);
+          expect(["account", "event", "bad"], `${name}.${field}`).toContain(parse(mutated).type);
         }
       }
     }

@@ -1,5 +1,6 @@
 /**
- * What arrives from Telegram: one update per request, authenticated by a shared secret in a header.
+ * What arrives from Telegram: one update per webhook request, authenticated by a shared secret in a
+ * header, or many by polling.
  *
  * @module
  */
@@ -11,6 +12,7 @@ import type { ChatInfo, InboundEvent } from "../events.ts";
 import { threadOf } from "./address.ts";
 import type { TelegramConfig } from "./config.ts";
 import {
+  boosterOf,
   chatAsSender,
   chatOf,
   type EventBase,
@@ -32,10 +34,14 @@ const MAX_SAMPLE = 2_000;
 
 const SECRET_HEADER = "x-telegram-bot-api-secret-token";
 
-/** Where updates go that belong to no chat and no person (a poll's new state). No chat has the id 0. */
+/**
+ * The chat that is reserved for the account: what belongs to no chat and no person (a poll's new state)
+ * is an event of it. No chat of Telegram's has the id 0.
+ */
 const NO_CHAT: ChatInfo = { id: "0", kind: "broadcast" };
 
-type Context = { options: TelegramConfig; connection: string; now: number };
+/** What reading an update needs. */
+export type Context = { options: TelegramConfig; connection: string; now: number };
 
 /** The inbound half of the channel. */
 export const inbound: Inbound<TelegramConfig> = {
@@ -61,6 +67,19 @@ function parse(request: RawRequest, context: Context): InboundItem[] {
   if (typeof update !== "object" || update === null || Array.isArray(update)) {
     throw new SyntaxError("a Telegram update is a JSON object");
   }
+  return [parseUpdate(update, { text: body, bytes: request.body.byteLength }, context)];
+}
+
+/**
+ * Reads one update; webhooks and polling share it.
+ *
+ * @param source the update as it came, for what is kept of one that cannot be read
+ */
+export function parseUpdate(
+  update: object,
+  source: { text: string; bytes: number },
+  context: Context,
+): InboundItem {
   const fields = update as Record<string, unknown>;
   const kind = Object.keys(fields).find((key) => key !== "update_id");
   const id = Number.isSafeInteger(fields.update_id) ? String(fields.update_id) : undefined;
@@ -69,20 +88,19 @@ function parse(request: RawRequest, context: Context): InboundItem[] {
     if (kind === undefined) throw new Malformed("the update is empty");
     const payload = object(fields[kind], kind);
     const base: EventBase = { id, channel: "telegram", connection: context.connection };
-    const native = nativeOf(kind, payload, request.body.byteLength);
+    const native = nativeOf(kind, payload, source.bytes);
     if (native !== undefined) base.native = native;
-    return [{ type: "event", event: eventOf(base, kind, payload, context) }];
+    const event = eventOf(base, kind, payload, context);
+    return { type: event.chat.id === NO_CHAT.id ? "account" : "event", event };
   } catch (error) {
     // Refused, the same update would come back for a day and hold its chat up all that time.
-    return [
-      {
-        type: "bad",
-        id: id ?? `bad-${fingerprint(body)}`,
-        chat: chatOfBad(kind === undefined ? undefined : fields[kind]),
-        error: error instanceof Error ? error.message : String(error),
-        sample: truncate(body, MAX_SAMPLE, "codepoints"),
-      },
-    ];
+    return {
+      type: "bad",
+      id: id ?? `bad-${fingerprint(source.text)}`,
+      chat: chatOfBad(kind === undefined ? undefined : fields[kind]),
+      error: error instanceof Error ? error.message : String(error),
+      sample: truncate(source.text, MAX_SAMPLE, "codepoints"),
+    };
   }
 }
 
@@ -193,7 +211,7 @@ function otherEvent(
   payload: Record<string, unknown>,
   now: number,
 ): InboundEvent {
-  const person = payload.from ?? payload.user;
+  const person = payload.from ?? payload.user ?? boosterOf(payload);
   const sender = person === undefined ? undefined : userOf(person);
   const speaker = payload.voter_chat ?? payload.actor_chat;
   const event: InboundEvent = {

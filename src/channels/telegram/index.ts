@@ -1,13 +1,11 @@
 /**
- * Telegram, through the Bot API's webhooks.
+ * Telegram, through the Bot API's webhooks or, without a public URL, by long polling.
  *
  * ```ts
  * new Bot({ id: "support", channels: [telegram()] });
  * ```
  *
- * Set it up once with `setWebhook`: `url` is `https://…/webhooks/telegram`, `secret_token` is
- * `TELEGRAM_WEBHOOK_SECRET`. Name `message_reaction` and `chat_member` in `allowed_updates` to get
- * them; Telegram leaves them out by default.
+ * `npm start` polls by itself; `npx holdfast connect telegram --deployed` sets the webhook.
  *
  * @module
  */
@@ -18,6 +16,7 @@ import { configure, DEFAULT_API_BASE, type TelegramConfig, type TelegramSource }
 import { inbound } from "./inbound.ts";
 import { telegramMedia } from "./media.ts";
 import { outbound } from "./outbound.ts";
+import { polling } from "./polling.ts";
 import { TEXT_LIMIT } from "./render.ts";
 
 export type { TelegramMediaRef } from "./attachments.ts";
@@ -42,6 +41,14 @@ export const telegramCapabilities: Capabilities = {
       "Any answer but 2xx is repeated: at once, then after 2, 4, 8 … s up to about 2 min (or after Retry-After), in order per chat, until the message is 24 h old; a button press for 150 s.",
     windowMs: DAY_MS,
     serial: true,
+  },
+  // About 1 message a second in a chat and 20 a minute in a group (core.telegram.org/bots/faq); the
+  // burst lets a reply of a few parts through, and 5 + 60 / 4 stays at 20 in any minute.
+  pacing: {
+    direct: { burst: 5, perMs: 1_000 },
+    group: { burst: 5, perMs: 4_000 },
+    // "About 30 messages per second" over all chats, from the same page.
+    perBot: { burst: 30, perMs: 34 },
   },
   // The server drops a silent webhook connection after 60 s; one report saw less than 10 s
   // (openclaw#70146).
@@ -87,6 +94,7 @@ export function telegram<E = Record<string, unknown>>(
     inbound,
     outbound,
     media: telegramMedia(hosts),
+    polling,
   };
 }
 

@@ -5,9 +5,9 @@
  * @module
  */
 import type { ChannelIo, ChannelMedia, StoredMediaRef } from "../channel.ts";
-import { deliveryErrorOf, MediaUnavailableError, PayloadTooLargeError } from "../errors.ts";
+import { isRetryableKind, MediaUnavailableError, PayloadTooLargeError } from "../errors.ts";
 import type { MediaRef } from "../events.ts";
-import { call, isRecord, redact } from "./call.ts";
+import { call, isRecord, reasonOf } from "./call.ts";
 import type { TelegramConfig } from "./config.ts";
 import { failureOf } from "./errors.ts";
 
@@ -21,21 +21,22 @@ export function telegramMedia(hosts: readonly string[]): ChannelMedia<TelegramCo
 
 /** Version of {@link serializeMediaRef}'s data. */
 const REF_VERSION = 1;
-/** Telegram's file ids are URL-safe base64. */
+/** Telegram's file ids are URL-safe base64: nothing of a path or an address fits in. */
 const FILE_ID = /^[\w-]{1,512}$/;
 
 /** A file id outlives the process and is no credential: only this bot's token opens it. */
 function serializeMediaRef(media: MediaRef): StoredMediaRef | undefined {
   const { fileId, uniqueId } = media.ref;
-  if (typeof fileId !== "string" || !FILE_ID.test(fileId)) return undefined;
+  if (!isFileId(fileId)) return undefined;
   return {
     v: REF_VERSION,
     provider: "telegram",
-    data: { fileId, ...(typeof uniqueId === "string" ? { uniqueId } : {}) },
+    data: { fileId, ...(isFileId(uniqueId) ? { uniqueId } : {}) },
   };
 }
 
 function rehydrateMediaRef(stored: StoredMediaRef, media: MediaRef): MediaRef {
+  if (!isRecord(stored)) throw unavailable("the reference is not as it was written");
   if (stored.provider !== "telegram") {
     throw new MediaUnavailableError(
       `the reference is of ${String(stored.provider).slice(0, 40)}, not of telegram`,
@@ -43,14 +44,19 @@ function rehydrateMediaRef(stored: StoredMediaRef, media: MediaRef): MediaRef {
     );
   }
   if (stored.v !== REF_VERSION) throw unavailable("the reference has an unknown version");
-  const { fileId, uniqueId, ...rest } = stored.data;
+  const { fileId, uniqueId, ...rest } = isRecord(stored.data) ? stored.data : {};
+  // File ids do not expire, so no reference of this channel ever had a date.
   const intact =
-    typeof fileId === "string" &&
-    FILE_ID.test(fileId) &&
-    (uniqueId === undefined || typeof uniqueId === "string") &&
-    Object.keys(rest).length === 0;
+    isFileId(fileId) &&
+    (uniqueId === undefined || isFileId(uniqueId)) &&
+    Object.keys(rest).length === 0 &&
+    stored.expiresAt === undefined;
   if (!intact) throw unavailable("the reference is not as it was written");
   return { ...media, ref: { fileId, ...(uniqueId === undefined ? {} : { uniqueId }) } };
+}
+
+function isFileId(value: unknown): value is string {
+  return typeof value === "string" && FILE_ID.test(value);
 }
 
 async function load(
@@ -58,37 +64,58 @@ async function load(
   io: ChannelIo<TelegramConfig>,
   maxBytes: number,
 ): Promise<Uint8Array> {
-  const { fileId } = media.ref;
-  if (typeof fileId !== "string") throw unavailable("the reference holds no file id");
-  if (media.size !== undefined && media.size > maxBytes) throw tooLarge(maxBytes);
-  const reply = await call(io, "getFile", { file_id: fileId });
-  if (reply.outcome !== "ok") {
-    const { kind, message, retryAfterMs } = failureOf(reply);
-    if (kind === "payload_too_large") {
-      throw new PayloadTooLargeError("Telegram gives bots files of up to 20 MB only");
-    }
-    if (kind === "transient" || kind === "rate_limit") {
-      throw deliveryErrorOf(`getFile: ${message}`, { kind, retryAfterMs, retryable: true });
-    }
-    throw unavailable(`getFile: ${message}`);
+  if (media.unavailable !== undefined) {
+    const { reason, message } = media.unavailable;
+    throw new MediaUnavailableError(message, { reason });
   }
-  const file = isRecord(reply.result) ? reply.result : {};
-  if (typeof file.file_size === "number" && file.file_size > maxBytes) throw tooLarge(maxBytes);
-  const { token } = io.options;
+  const { fileId } = media.ref;
+  if (!isFileId(fileId)) throw unavailable("the reference holds no file id");
+  if (media.size !== undefined && media.size > maxBytes) throw tooLarge(maxBytes);
+  const url = fileUrl(io.options, await filePath(fileId, io, maxBytes));
+  let response: Response;
   try {
-    const response = await io.fetch(fileUrl(io.options, file.file_path), {
-      // The link is a credential: it goes to the API's host and nowhere else.
-      redirect: "manual",
-      signal: io.signal,
-    });
-    if (response.status !== 200) throw unavailable(`the download answered ${response.status}`);
+    // The link is a credential: it goes to the API's host and nowhere else.
+    response = await io.fetch(url, { redirect: "manual", signal: io.signal });
+  } catch (error) {
+    throw lostDownload(reasonOf(error, io.options.token));
+  }
+  if (response.status !== 200) {
+    await response.body?.cancel();
+    const message = `the download answered ${response.status}`;
+    throw response.status >= 500 ? lostDownload(message) : unavailable(message);
+  }
+  try {
     return await readCapped(response, maxBytes);
   } catch (error) {
-    if (error instanceof MediaUnavailableError || error instanceof PayloadTooLargeError)
-      throw error;
-    // Without `cause`: errors of fetch quote the address that they failed on.
-    throw unavailable(`the download failed: ${redact(String(error), token)}`);
+    if (error instanceof PayloadTooLargeError) throw error;
+    throw lostDownload(reasonOf(error, io.options.token));
   }
+}
+
+/** Asks where the file is; the answer is good for an hour. */
+async function filePath(
+  fileId: string,
+  io: ChannelIo<TelegramConfig>,
+  maxBytes: number,
+): Promise<unknown> {
+  const reply = await call(io, "getFile", { file_id: fileId });
+  if (reply.outcome === "ok") {
+    const file = isRecord(reply.result) ? reply.result : {};
+    if (typeof file.file_size === "number" && file.file_size > maxBytes) throw tooLarge(maxBytes);
+    return file.file_path;
+  }
+  const { kind, message, retryAfterMs } = failureOf(reply);
+  if (kind === "payload_too_large") {
+    throw new PayloadTooLargeError("Telegram gives bots files of up to 20 MB only");
+  }
+  // Asking changes nothing, so an answer that was lost may be asked for again.
+  const retryable = isRetryableKind(kind, "not_sent");
+  throw new MediaUnavailableError(`getFile: ${message}`, {
+    reason: "rehydrate-failed",
+    kind,
+    retryable,
+    retryAfterMs,
+  });
 }
 
 function fileUrl(options: TelegramConfig, path: unknown): string {
@@ -130,6 +157,15 @@ async function readCapped(response: Response, maxBytes: number): Promise<Uint8Ar
 
 function tooLarge(maxBytes: number): PayloadTooLargeError {
   return new PayloadTooLargeError(`the file is larger than ${maxBytes} bytes`);
+}
+
+/** The file is there, the way to it failed. Without `cause`: errors of fetch quote their address. */
+function lostDownload(reason: string): MediaUnavailableError {
+  return new MediaUnavailableError(`the download failed: ${reason}`, {
+    reason: "rehydrate-failed",
+    kind: "transient",
+    retryable: true,
+  });
 }
 
 function unavailable(message: string): MediaUnavailableError {

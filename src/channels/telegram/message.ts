@@ -5,8 +5,9 @@
  */
 import type { Chat, Message, User } from "@grammyjs/types";
 import type { ChatInfo, EventKind, InboundEvent, Sender } from "../events.ts";
-import { threadOf } from "./address.ts";
+import { telegramAddress, threadOf } from "./address.ts";
 import { mediaOf } from "./attachments.ts";
+import { isRecord } from "./call.ts";
 import { botIdOf, type TelegramConfig } from "./config.ts";
 import { integer, Malformed, object, optionalText } from "./shape.ts";
 
@@ -104,14 +105,23 @@ export function messageEvent(
   if (text !== undefined) event.text = text;
   const media = mediaOf(message);
   if (media.length > 0) event.media = media;
+  const album = optionalText(message.media_group_id, "media_group_id");
+  if (album !== undefined) event.groupId = album;
   const location = locationOf(message);
   if (location !== undefined) event.location = location;
   const replyTo = replyToOf(message);
   if (replyTo !== undefined) event.replyTo = replyTo;
   if (isMentioned(message, options)) event.mentioned = true;
   if (isSelfAuthored(message, options)) event.selfAuthored = true;
-  const migration = migrationOf(message, base.connection);
-  if (migration !== undefined) event.data = migration;
+  const migration = migrationOf(message);
+  if (migration !== undefined) {
+    const { to, from } = migration;
+    event.migration = migration;
+    event.data = {
+      ...(to === undefined ? {} : { migratedTo: telegramAddress(to, base) }),
+      ...(from === undefined ? {} : { migratedFrom: telegramAddress(from, base) }),
+    };
+  }
   return event;
 }
 
@@ -143,6 +153,12 @@ export function chatOf(value: unknown, thread?: string): ChatInfo {
   return info;
 }
 
+/**
+ * GroupAnonymousBot and Channel_Bot: users that Telegram makes up for people who act in a group's or a
+ * channel's name. They are marked as bots, and what they do would be dropped as bots' doing.
+ */
+const STAND_INS: ReadonlySet<unknown> = new Set([1_087_968_824, 136_817_688]);
+
 /** A user as a sender. */
 export function userOf(value: unknown): Sender {
   const user = object(value, "user") as Partial<User>;
@@ -156,7 +172,7 @@ export function userOf(value: unknown): Sender {
   if (name !== "") sender.name = name;
   const username = optionalText(user.username, "username");
   if (username !== undefined) sender.username = username;
-  if (user.is_bot === true) sender.isBot = true;
+  if (user.is_bot === true && !STAND_INS.has(user.id)) sender.isBot = true;
   return sender;
 }
 
@@ -169,6 +185,12 @@ export function chatAsSender(value: unknown): Sender {
   const username = optionalText(chat.username, "username");
   if (username !== undefined) sender.username = username;
   return sender;
+}
+
+/** Who boosted a chat, where Telegram says it; in the updates about boosts nothing else names a person. */
+export function boosterOf(update: Record<string, unknown>): unknown {
+  const boost = isRecord(update.boost) ? update.boost : update;
+  return isRecord(boost.source) ? boost.source.user : undefined;
 }
 
 /**
@@ -256,10 +278,11 @@ function isSelfAuthored(message: Message, options: TelegramConfig): boolean {
 }
 
 /** A group that became a supergroup has a new id; both chats are told. */
-function migrationOf(message: Message, connection: string): Record<string, unknown> | undefined {
-  const address = (chat: number) => ({ channel: "telegram", connection, chat: String(chat) });
+function migrationOf(message: Message): InboundEvent["migration"] {
   const { migrate_to_chat_id: to, migrate_from_chat_id: from } = message;
-  if (to !== undefined) return { migratedTo: address(integer(to, "migrate_to_chat_id")) };
-  if (from !== undefined) return { migratedFrom: address(integer(from, "migrate_from_chat_id")) };
-  return undefined;
+  if (to === undefined && from === undefined) return undefined;
+  return {
+    ...(to === undefined ? {} : { to: String(integer(to, "migrate_to_chat_id")) }),
+    ...(from === undefined ? {} : { from: String(integer(from, "migrate_from_chat_id")) }),
+  };
 }

@@ -14,7 +14,7 @@ import type {
   SendResult,
 } from "../channel.ts";
 import type { Json, JsonObject, PlainContent } from "../content.ts";
-import { deliveryErrorOf, type ErrorKind } from "../errors.ts";
+import { deliveryErrorOf, type ErrorKind, isRetryableKind } from "../errors.ts";
 import type { Address } from "../events.ts";
 import { GUEST, messageFields, targetFields } from "./address.ts";
 import { call, isRecord, type Reply, type Upload } from "./call.ts";
@@ -29,7 +29,7 @@ import {
   isSentAndDeleted,
 } from "./errors.ts";
 import { CAPTION_LIMIT, keyboardOf, render, renderEdit, TEXT_LIMIT } from "./render.ts";
-import { plain, readdress } from "./rework.ts";
+import { plain, readdress, textOf } from "./rework.ts";
 
 type Io = ChannelIo<TelegramConfig>;
 type Message = { id: string; address: Address };
@@ -46,6 +46,7 @@ export const NO_MESSAGE_ID = "0";
 /** The outbound half of the channel. */
 export const outbound: Outbound<TelegramConfig> = {
   render,
+  textOf,
   plain,
   readdress,
   send,
@@ -69,7 +70,9 @@ export const outbound: Outbound<TelegramConfig> = {
     const target = messageFields(message);
     if (target === undefined) return noSuchMessage(message.id);
     const reply = await call(io, "setMessageReaction", { ...target, reaction: reactionOf(emoji) });
-    return reply.outcome === "ok" ? done(message.id) : failureOf(reply, message.address);
+    return reply.outcome === "ok" || isNotModified(reply)
+      ? done(message.id)
+      : failureOf(reply, message.address);
   },
   async answerPress(pressId, text, io) {
     const note = text === undefined ? {} : { text: truncate(text, PRESS_TEXT_LIMIT, "codepoints") };
@@ -204,8 +207,9 @@ function tooLong(limit: number): Failure {
 }
 
 function errorOf(method: string, reply: Exclude<Reply, { outcome: "ok" }>): Error {
-  const { kind, message, retryAfterMs } = failureOf(reply);
-  return deliveryErrorOf(`${method}: ${message}`, { kind, retryAfterMs });
+  const { kind, evidence, message, retryAfterMs } = failureOf(reply);
+  const retryable = isRetryableKind(kind, evidence);
+  return deliveryErrorOf(`${method}: ${message}`, { kind, retryAfterMs, retryable });
 }
 
 function isObject(value: unknown): value is JsonObject {

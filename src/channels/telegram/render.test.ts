@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import type { PlainContent } from "../content.ts";
-import { DeliveryError, UnsupportedContentError } from "../errors.ts";
+import { DeliveryError, PayloadTooLargeError, UnsupportedContentError } from "../errors.ts";
 import { telegramAddress } from "./address.ts";
 import { render } from "./render.ts";
-import { plain } from "./rework.ts";
+import { plain, readdress, textOf } from "./rework.ts";
 
 const address = telegramAddress(501);
 
@@ -110,6 +110,27 @@ describe("targets", () => {
     });
     expect(() => to(telegramAddress(5, { thread: "guest" }))).toThrow(UnsupportedContentError);
   });
+
+  test("what is no topic is refused: without one the message would land in General", () => {
+    for (const thread of ["x", "7x", "-7", "dm-x", "1.5"]) {
+      expect(() => to(telegramAddress(-100, { thread })), thread).toThrow(DeliveryError);
+    }
+  });
+
+  test("a moved chat keeps nothing of the old place", () => {
+    const [part] = render(
+      { format: "plain", text: "x", replyTo: "9" },
+      { address: telegramAddress(-42, { thread: 7 }) },
+    );
+    expect(readdress(part?.request ?? {}, telegramAddress(-1_001))).toEqual({
+      method: "sendMessage",
+      body: {
+        chat_id: -1_001,
+        text: "x",
+        reply_parameters: { message_id: 9, allow_sending_without_reply: true },
+      },
+    });
+  });
 });
 
 describe("buttons, replies, silence", () => {
@@ -143,6 +164,12 @@ describe("buttons, replies, silence", () => {
       },
     });
     expect(parts[1]).not.toHaveProperty("reply_parameters");
+  });
+
+  test("an answer to what is no message is refused before anything is sent", () => {
+    for (const replyTo of ["x", "", "1e9x", "null"]) {
+      expect(() => requests({ text: "x", replyTo }), replyTo).toThrow(DeliveryError);
+    }
   });
 
   test("a reply to an ephemeral message", () => {
@@ -224,6 +251,33 @@ describe("media", () => {
     }
   });
 
+  test("files over Telegram's limits are refused, with what would go", () => {
+    const bytes = (count: number) => "A".repeat(Math.ceil(count / 3) * 4);
+    const send = (kind: "image" | "file", count: number) =>
+      requests({ media: [{ kind, base64: bytes(count) }] });
+    const MB = 2 ** 20;
+    expect(send("image", 10 * MB)).toHaveLength(1);
+    expect(() => send("image", 10 * MB + 9)).toThrow(PayloadTooLargeError);
+    expect(() => send("image", 10 * MB + 9)).toThrow('as kind "file" it may have 50 MB');
+    expect(send("file", 50 * MB)).toHaveLength(1);
+    expect(() => send("file", 50 * MB + 9)).toThrow(PayloadTooLargeError);
+  });
+
+  test("an address is an address and a file id a file id: neither opens a server's own files", () => {
+    const image = { kind: "image" } as const;
+    for (const item of [
+      { ...image, url: "file:///etc/passwd" },
+      { ...image, url: "/etc/passwd" },
+      { ...image, url: "data:image/png;base64,AA" },
+      { ...image, url: "attach://x" },
+      { ...image, fileId: "file:///etc/passwd" },
+      { ...image, fileId: "https://x.org/a.jpg" },
+      { ...image, fileId: "" },
+    ]) {
+      expect(() => requests({ media: [item] }), JSON.stringify(item)).toThrow(DeliveryError);
+    }
+  });
+
   test("several files, each its part, then the text", () => {
     const parts = requests({
       text: "both",
@@ -270,4 +324,22 @@ describe("native", () => {
 
 test("templates are no kind of Telegram's", () => {
   expect(() => requests({ template: { name: "welcome" } })).toThrow(UnsupportedContentError);
+});
+
+describe("what a request says", () => {
+  const said = (content: Partial<PlainContent>) =>
+    render({ format: "plain", ...content }, { address }).map((part) => textOf(part.request));
+
+  test("is its text or caption, as people read it", () => {
+    expect(said({ format: "markdown", text: "**a** [b](https://x.org)" })).toEqual(["a b"]);
+    expect(said({ text: " a \n" })).toEqual(["a"]);
+    expect(said({ text: "cat", media: [{ kind: "image", fileId: "P" }] })).toEqual(["cat"]);
+    expect(said({ media: [{ kind: "image", fileId: "P" }] })).toEqual([undefined]);
+    expect(said({ text: "word ".repeat(1_500) })).toHaveLength(2);
+  });
+
+  test("is unknown where a parse mode changes it", () => {
+    expect(said({ text: "<b>a</b>", native: { parse_mode: "HTML" } })).toEqual([undefined]);
+    expect(textOf({})).toBeUndefined();
+  });
 });

@@ -10,7 +10,7 @@ import { type RichText, richText, type Span } from "../../text/richtext.ts";
 import { splitRichText } from "../../text/split.ts";
 import type { RenderedPart } from "../channel.ts";
 import type { Json, JsonObject, PlainContent } from "../content.ts";
-import { DeliveryError, UnsupportedContentError } from "../errors.ts";
+import { DeliveryError, PayloadTooLargeError, UnsupportedContentError } from "../errors.ts";
 import type { Address } from "../events.ts";
 import { targetFields } from "./address.ts";
 import type { Upload } from "./call.ts";
@@ -22,6 +22,9 @@ import type { Upload } from "./call.ts";
 export const TEXT_LIMIT = 4_096;
 /** The most characters of a caption (Bot API, sendPhoto). */
 export const CAPTION_LIMIT = 1_024;
+/** The most bytes of a photo that is uploaded, and of any other file (Bot API, sendPhoto, sendDocument). */
+const PHOTO_BYTES = 10 * 2 ** 20;
+const FILE_BYTES = 50 * 2 ** 20;
 
 type Media = NonNullable<PlainContent["media"]>[number];
 type Draft = {
@@ -59,9 +62,13 @@ function acceptsLink(url: string): boolean {
 }
 
 /**
- * Splits content into parts, each one call. Pure.
+ * Splits content into parts, each one call. Pure. Several files are several messages, never an album: of
+ * an album that failed Telegram gives one error though some of it was sent, so a refusal would prove
+ * nothing. A bot that wants one calls `ctx.api("sendMediaGroup", …)`.
+ *
  * @throws {UnsupportedContentError} for a template
- * @throws {DeliveryError} for content that holds nothing to send
+ * @throws {PayloadTooLargeError} for a file over Telegram's limits
+ * @throws {DeliveryError} for content that holds nothing to send, or a file that is none
  */
 export function render(content: PlainContent, target: { address: Address }): RenderedPart[] {
   if (content.template !== undefined) {
@@ -70,9 +77,7 @@ export function render(content: PlainContent, target: { address: Address }): Ren
   const plain = content.format === "plain";
   const drafts = draftsOf(content, plain);
   if (drafts.length === 0) {
-    throw new DeliveryError("the message is empty: Telegram needs a text or media", {
-      kind: "invalid_payload",
-    });
+    throw invalid("the message is empty: Telegram needs a text or media");
   }
   const where = targetFields(target.address);
   return drafts.map((draft, index) => {
@@ -163,16 +168,36 @@ function textDrafts(rich: RichText): Draft[] {
 function mediaDraft(media: Media, caption: RichText | undefined): Draft {
   const { method, field, filename } = MEDIA[media.kind];
   const body = caption === undefined ? {} : textFields(caption, "caption", "caption_entities");
-  const known = media.fileId ?? media.url;
+  const known = knownFile(media);
   if (known !== undefined) return { kind: "media", method, body: { [field]: known, ...body } };
   if (media.base64 === undefined) {
-    throw new DeliveryError(`a file to send needs bytes, a url or a fileId (${media.kind})`, {
-      kind: "invalid_payload",
-    });
+    throw invalid(`a file to send needs bytes, a url or a fileId (${media.kind})`);
   }
+  checkSize(media.kind, media.base64);
   const upload: Upload = { field, base64: media.base64, filename: media.filename ?? filename };
   if (media.mimeType !== undefined) upload.mimeType = media.mimeType;
   return { kind: "media", method, body, upload };
+}
+
+/** A file that Telegram has or fetches itself. What is neither, a server of one's own may read as a path. */
+function knownFile({ fileId, url }: Media): string | undefined {
+  if (fileId !== undefined) {
+    if (/^[\w-]+$/.test(fileId)) return fileId;
+    throw invalid("a fileId is what Telegram gave; an address goes into `url`");
+  }
+  if (url === undefined || /^https?:\/\/[^\s/]/i.test(url)) return url;
+  throw invalid("Telegram fetches media by http and https addresses only");
+}
+
+function checkSize(kind: Media["kind"], base64: string): void {
+  const limit = kind === "image" ? PHOTO_BYTES : FILE_BYTES;
+  if ((base64.length * 3) / 4 - 2 <= limit) return;
+  const hint = kind === "image" ? '; as kind "file" it may have 50 MB' : "";
+  throw new PayloadTooLargeError(`Telegram takes this ${kind} up to ${limit >> 20} MB${hint}`);
+}
+
+function invalid(message: string): DeliveryError {
+  return new DeliveryError(message, { kind: "invalid_payload" });
 }
 
 function textFields(rich: RichText, text: string, entities: string): Record<string, Json> {
@@ -189,5 +214,8 @@ function replyTo(id: string): JsonObject {
   // `e7` is how this channel names an ephemeral message; a reply to one cannot do without it.
   const ephemeral = /^e(\d+)$/.exec(id)?.[1];
   if (ephemeral !== undefined) return { ephemeral_message_id: Number(ephemeral) };
+  if (!/^\d{1,16}$/.test(id)) {
+    throw invalid(`${JSON.stringify(id)} is not the id of a message on Telegram`);
+  }
   return { message_id: Number(id), allow_sending_without_reply: true };
 }

@@ -1,5 +1,5 @@
 /**
- * Changes to a rendered request: without its formatting, or to another chat. The text stays as it was
+ * What a rendered request says, and changes to it: without its formatting, or to another chat. The text stays as it was
  * rendered, so that parts which are out already and those which follow still fit together.
  *
  * @module
@@ -35,4 +35,14 @@ export function plain(request: JsonObject): JsonObject {
 /** The same message to another chat: a group that became a supergroup has a new id. */
 export function readdress(request: JsonObject, address: Address): JsonObject {
   return { ...request, body: { ...without(request, TARGET), ...targetFields(address) } };
+}
+
+/**
+ * The text or caption that people will read: Telegram trims it. Unknown where a parse mode of the bot's
+ * own author changes it.
+ */
+export function textOf(request: JsonObject): string | undefined {
+  const { text, caption, parse_mode } = (request.body ?? {}) as JsonObject;
+  const said = text ?? caption;
+  return typeof said === "string" && parse_mode === undefined ? said.trim() : undefined;
 }

@@ -7,13 +7,14 @@
  * sim.fault({ type: "acceptThenDrop", method: "sendMessage" });
  * ```
  *
- * It has no timers of its own. For another process it goes behind a socket: `listen(sim.fetch)`.
+ * Its one timer ends long polls. For another process it goes behind a socket: `listen(sim.fetch)`.
  *
  * @module
  */
 import { Router } from "itty-router";
 import { type FaultPredicate, FaultQueue, type FaultSpec, underFault } from "./faults.ts";
 import { ApiError, type Params } from "./telegram-checks.ts";
+import { UpdateFeed } from "./telegram-feed.ts";
 import { METHODS, type MethodCall } from "./telegram-methods.ts";
 import { type StoredFile, type StoredMessage, TelegramState } from "./telegram-state.ts";
 import {
@@ -46,6 +47,10 @@ export interface SimTelegramOptions {
   username?: string;
   /** Epoch milliseconds. Default: the wall clock. */
   now?: () => number;
+  /** What ends a long poll: calls `fn` after `ms`, unless cancelled. Default: the real timer. */
+  setTimer?: (ms: number, fn: () => void) => () => void;
+  /** Whether the host of a webhook leads anywhere. Default: all do. */
+  resolves?: (host: string) => boolean;
 }
 
 /** A call as faults see it. */
@@ -78,13 +83,11 @@ export class SimTelegram {
   readonly calls: (SimCall & { at: number })[] = [];
   /** Every answer to a press. */
   readonly pressAnswers: { pressId: string; text?: string; at: number }[] = [];
-  /** What `setWebhook` was told; empty without a webhook. */
-  webhook: Params = {};
   readonly #state: TelegramState;
   readonly #updates: UpdateMaker;
   readonly #faults = new FaultQueue<SimCall>();
   readonly #router = Router();
-  #queue: SimUpdate[] = [];
+  readonly #feed: UpdateFeed;
 
   constructor(options: SimTelegramOptions = {}) {
     this.token = options.token ?? SIM_TOKEN;
@@ -95,6 +98,11 @@ export class SimTelegram {
       options.now ?? (() => Date.now()),
     );
     this.#updates = new UpdateMaker(this.#state);
+    this.#feed = new UpdateFeed({
+      now: this.#state.now,
+      setTimer: options.setTimer ?? realTimer,
+      resolves: options.resolves ?? (() => true),
+    });
     this.#router
       .all("/bot:token/:method", ({ params, request }) =>
         this.#call(params.token ?? "", params.method ?? "", request),
@@ -162,9 +170,34 @@ export class SimTelegram {
     return this.#updates.callback(init);
   }
 
-  /** Queues an update for `getUpdates`. */
+  /** What `setWebhook` was told; empty without a webhook. */
+  get webhook(): Params {
+    return this.#feed.webhook;
+  }
+
+  /** Ids of updates that were confirmed, by an offset or by a webhook's 2xx, in order. */
+  get confirmed(): readonly number[] {
+    return this.#feed.confirmed;
+  }
+
+  /** Updates that are not confirmed. */
+  get pending(): readonly SimUpdate[] {
+    return this.#feed.pending;
+  }
+
+  /** Something happened: it waits for `getUpdates`, or for {@link push}. */
   enqueue(update: SimUpdate): void {
-    this.#queue.push(update);
+    this.#feed.add(update);
+  }
+
+  /** Pushes what waits to the webhook that is set, with its secret and Telegram's redelivery. */
+  push(options?: DeliverOptions): Promise<Delivery[]> {
+    return this.#feed.push(options);
+  }
+
+  /** Lets `getWebhookInfo` say that the webhook was not reached. */
+  failWebhook(message: string): void {
+    this.#feed.fail(message);
   }
 
   /** Posts an update to a webhook, with Telegram's redelivery. */
@@ -196,12 +229,12 @@ export class SimTelegram {
         this.pressAnswers.push(text === undefined ? answer : { ...answer, text });
       },
     };
-    return underFault(effect, request, async () => this.#run(call), refusal);
+    return underFault(effect, request, () => this.#run(call, request.signal), refusal);
   }
 
-  #run(call: MethodCall): Response {
+  async #run(call: MethodCall, signal: AbortSignal): Promise<Response> {
     try {
-      const own = this.#ownMethod(call.method.toLowerCase(), call.params);
+      const own = await this.#ownMethod(call.method.toLowerCase(), call.params, signal);
       if (own !== undefined) return own;
       const method = METHODS.get(call.method.toLowerCase());
       if (method === undefined) return refusal(404, "Not Found: method not found");
@@ -213,34 +246,22 @@ export class SimTelegram {
   }
 
   /** Methods about how updates come. */
-  #ownMethod(method: string, params: Params): Response | undefined {
+  async #ownMethod(
+    method: string,
+    params: Params,
+    signal: AbortSignal,
+  ): Promise<Response | undefined> {
     switch (method) {
       case "setwebhook":
-        this.webhook = params.url ? params : {};
-        if (params.drop_pending_updates) this.#queue = [];
+        this.#feed.setWebhook(params);
         return Response.json({ ok: true, result: true, description: "Webhook was set" });
       case "deletewebhook":
-        this.webhook = {};
-        if (params.drop_pending_updates) this.#queue = [];
+        this.#feed.deleteWebhook(params);
         return Response.json({ ok: true, result: true, description: "Webhook was deleted" });
-      case "getwebhookinfo": {
-        const { url = "", max_connections = 40, allowed_updates } = this.webhook;
-        const info = { url, has_custom_certificate: false, max_connections, allowed_updates };
-        const result = { ...info, pending_update_count: this.#queue.length };
-        return Response.json({ ok: true, result });
-      }
-      case "getupdates": {
-        if (this.webhook.url !== undefined) {
-          return refusal(
-            409,
-            "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first",
-          );
-        }
-        const offset = Number(params.offset ?? 0);
-        this.#queue = this.#queue.filter((update) => update.update_id >= offset);
-        const result = this.#queue.slice(0, Number(params.limit ?? 100));
-        return Response.json({ ok: true, result });
-      }
+      case "getwebhookinfo":
+        return Response.json({ ok: true, result: this.#feed.info() });
+      case "getupdates":
+        return Response.json({ ok: true, result: await this.#feed.updates(params, signal) });
       default:
         return undefined;
     }
@@ -281,4 +302,9 @@ export class SimTelegram {
       body: call.params,
     };
   }
+}
+
+function realTimer(ms: number, fn: () => void): () => void {
+  const timer = setTimeout(fn, ms);
+  return () => clearTimeout(timer);
 }

@@ -1,0 +1,134 @@
+/**
+ * Which waiting messages become one turn: a sender's messages within a quiet time (`concurrency`
+ * "burst"), and the members of an album always. Pure.
+ *
+ * @module
+ */
+import type { InboundEvent } from "../channels/events.ts";
+import { MAX_VALUE_LENGTH } from "../journal/limits.ts";
+import type { InboxRow } from "../journal/records.ts";
+import type { BusySettings } from "./busyOptions.ts";
+
+/** Members of an album arrive one by one: silence that ends it, and the longest wait, in ms. */
+const ALBUM_QUIET_MS = 1_000;
+const ALBUM_MAX_MS = 3_000;
+/** The most messages of one turn. */
+const MAX_MEMBERS = 32;
+
+/** An event as the journal keeps it once others have joined it. */
+export interface JoinedEvent extends InboundEvent {
+  /** The later members, as they came. */
+  joined?: InboundEvent[];
+}
+
+/** What a waiting message becomes. */
+export interface BurstPlan {
+  /** When its turn may begin: epoch milliseconds. */
+  readyAt: number;
+  /** Records behind it that join it. */
+  members: InboxRow[];
+  /** The payload of the joined record; `undefined` when nothing joins. */
+  payload?: string;
+}
+
+type Pacing = Pick<BusySettings, "mode" | "quietMs" | "maxWaitMs">;
+
+/** Whether a message waits for others before its turn. */
+export function joins(event: InboundEvent, busy: Pacing): boolean {
+  return keyOf(event, busy) !== undefined;
+}
+
+/** Whether a record may have to wait for others; cheap, since every claim asks. */
+export function mayJoin(row: InboxRow, busy: Pacing): boolean {
+  if (row.kind !== "message" || row.runs > 0) return false;
+  return busy.mode === "burst" || row.payload.includes('"groupId":"');
+}
+
+/** The silence that ends the burst of a message, in ms. */
+export function quietOf(event: InboundEvent, busy: Pacing): number {
+  const own = busy.mode === "burst" ? busy.quietMs : 0;
+  return event.groupId === undefined ? own : Math.max(own, ALBUM_QUIET_MS);
+}
+
+/**
+ * Plans the turn of a waiting message.
+ *
+ * @param head the oldest waiting message
+ * @param behind open records behind it, in order
+ */
+export function planBurst(
+  head: InboxRow,
+  behind: readonly InboxRow[],
+  busy: Pacing,
+  now: number,
+): BurstPlan {
+  const first = parse(head);
+  const key = first && keyOf(first, busy);
+  if (first === undefined || key === undefined) return { readyAt: now, members: [] };
+  const longest =
+    first.groupId === undefined
+      ? busy.maxWaitMs
+      : Math.max(busy.mode === "burst" ? busy.maxWaitMs : 0, ALBUM_MAX_MS);
+  const end = head.received_at + longest;
+  const members: InboxRow[] = [];
+  const events: InboundEvent[] = [];
+  let size = head.payload.length;
+  let last = head.received_at;
+  let quiet = quietOf(first, busy);
+  let closed = false;
+  for (const row of behind) {
+    if (row.state !== "pending" || row.due_at !== null) continue;
+    const event = row.runs === 0 ? parse(row) : undefined;
+    const own = event && keyOf(event, busy);
+    if (event === undefined || own !== key) {
+      // A command, a press or a timer comes after what was said before it.
+      closed = own === undefined && busy.mode === "burst";
+      if (closed) break;
+      continue;
+    }
+    size += row.payload.length;
+    closed =
+      row.received_at - last > quiet ||
+      row.received_at > end ||
+      members.length + 2 > MAX_MEMBERS ||
+      size * 3 > MAX_VALUE_LENGTH;
+    if (closed) break;
+    members.push(row);
+    events.push(event);
+    last = row.received_at;
+    quiet = Math.max(quiet, quietOf(event, busy));
+  }
+  const readyAt = closed ? now : Math.min(last + quiet, end);
+  if (members.length === 0) return { readyAt, members };
+  return { readyAt, members, payload: JSON.stringify({ ...first, joined: events }) };
+}
+
+/** The event that the bot sees: texts one under the other, media in order. */
+export function mergedEvent(event: JoinedEvent): InboundEvent {
+  const { joined = [], ...first } = event;
+  if (joined.length === 0) return first;
+  const all: readonly InboundEvent[] = [first, ...joined];
+  const texts = all.map((one) => one.text ?? "").filter((text) => text !== "");
+  const media = all.flatMap((one) => one.media ?? []);
+  return {
+    ...first,
+    ...(texts.length === 0 ? {} : { text: texts.join("\n") }),
+    ...(media.length === 0 ? {} : { media }),
+    ...(all.some((one) => one.mentioned === true) ? { mentioned: true } : {}),
+  };
+}
+
+/** What messages of one turn have in common; `undefined` for whatever stands alone. */
+function keyOf(event: InboundEvent, busy: Pacing): string | undefined {
+  if (event.kind !== "message" || event.text?.startsWith("/") === true) return undefined;
+  if (busy.mode === "burst") return `sender ${event.sender?.id ?? ""}`;
+  return event.groupId === undefined ? undefined : `album ${event.groupId}`;
+}
+
+function parse(row: InboxRow): InboundEvent | undefined {
+  try {
+    return JSON.parse(row.payload) as InboundEvent;
+  } catch {
+    return undefined;
+  }
+}

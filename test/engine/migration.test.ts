@@ -1,0 +1,184 @@
+/** A platform renames a chat: the old actor goes on owning it, and nothing is lost on the way. */
+import { describe, expect, test } from "vitest";
+import type { InboundItem } from "../../src/channels/channel.ts";
+import { chatActorName } from "../../src/objects/names.ts";
+import { type Code, type Lab, lab } from "./lab.ts";
+
+const OLD = "ann";
+const NEW = "-100";
+
+/** A bot that counts in its state and answers slowly. */
+function group(more: Partial<Code> = {}): Lab {
+  const l = lab({
+    setup: (bot, l) => {
+      bot.otherwise(async (ctx) => {
+        const n = ctx.state.update<number>("n", (n) => (n ?? 0) + 1);
+        if (ctx.text === "slow") await l().sleep(5_000);
+        await ctx.reply(`${ctx.text} ${n}`);
+      });
+    },
+    ...more,
+  });
+  // Like the platform: the old id refuses and names the new one, once the group has moved.
+  const moved = { yet: false };
+  l.platform.fault = (call) =>
+    moved.yet && call.chat === OLD ? { type: "moved", to: NEW } : undefined;
+  return Object.assign(l, { move: () => (moved.yet = true) });
+}
+
+const move = (l: Lab) => (l as Lab & { move(): void }).move();
+const nameOf = (l: Lab, chat: string) => chatActorName(l.bot.scope, "mock", chat);
+const said = (l: Lab, chat: string) =>
+  l.platform.ledger.filter((entry) => entry.chat === chat).map((entry) => entry.text);
+
+/** Delivers under a chat's platform id, as the edge does. */
+async function deliver(l: Lab, chat: string, item: InboundItem) {
+  if (item.type !== "event") throw new Error("an event, please");
+  const info = { id: chat, kind: "group" as const };
+  const request = {
+    connection: "mock",
+    channel: "mock",
+    chat: info,
+    items: [{ type: "event", event: { ...item.event, chat: info } }],
+  };
+  const answer = await l.t.runtime.call(
+    "ChatActor",
+    nameOf(l, chat),
+    "receive",
+    JSON.stringify(request),
+  );
+  return JSON.parse(answer);
+}
+
+const toEvent = (l: Lab) => l.message("to", "", { kind: "mock:moved", migration: { to: NEW } });
+const fromEvent = (l: Lab) =>
+  l.message("from", "", { kind: "mock:moved", migration: { from: OLD } });
+
+describe("a group that moves", () => {
+  test("in the middle of a turn: the reply arrives in the new group once; state and order are kept", async () => {
+    const l = group();
+    await deliver(l, OLD, l.message("a", "one"));
+    await l.t.idle();
+    await deliver(l, OLD, l.message("b", "slow"));
+    await l.t.advance(1_000);
+    move(l);
+    await deliver(l, OLD, toEvent(l));
+    await deliver(l, NEW, fromEvent(l));
+    await deliver(l, NEW, l.message("c", "three"));
+    await l.t.idle();
+    expect(said(l, OLD)).toEqual(["one 1"]);
+    expect(said(l, NEW)).toEqual(["slow 2", "three 3"]);
+    expect(await l.t.client.chat({ channel: "mock", chat: NEW }).state.get("n")).toBe(3);
+    expect(await l.t.client.chat({ channel: "mock", chat: OLD }).state.get("n")).toBe(3);
+  });
+
+  test("learned from a refusal alone: later messages under the new name reach the old actor", async () => {
+    const l = group();
+    await deliver(l, OLD, l.message("a", "one"));
+    await l.t.idle();
+    move(l);
+    await deliver(l, OLD, l.message("b", "two"));
+    await l.t.idle();
+    await deliver(l, NEW, l.message("c", "three"));
+    await l.t.idle();
+    expect(said(l, NEW)).toEqual(["two 2", "three 3"]);
+    const rows = l.sends();
+    expect(rows.map((row) => row.attempts)).toEqual([0, 0, 0]);
+  });
+
+  test("learned from the first event of the new name alone", async () => {
+    const l = group();
+    await deliver(l, OLD, l.message("a", "one"));
+    await l.t.idle();
+    move(l);
+    await deliver(l, NEW, fromEvent(l));
+    await deliver(l, NEW, l.message("c", "two"));
+    await l.t.idle();
+    expect(said(l, NEW)).toEqual(["two 2"]);
+  });
+
+  test("a bot that never spoke in the old group owns the new one under its new name", async () => {
+    const l = group();
+    await deliver(l, NEW, fromEvent(l));
+    await deliver(l, NEW, l.message("c", "hello"));
+    await l.t.idle();
+    expect(said(l, NEW)).toEqual(["hello 1"]);
+    expect(l.t.runtime.names("ChatActor")).toContain(nameOf(l, NEW));
+  });
+
+  test("an actor of the new name that has work finishes it first", async () => {
+    const l = group();
+    await deliver(l, OLD, l.message("a", "one"));
+    await l.t.idle();
+    move(l);
+    await deliver(l, NEW, l.message("x", "slow"));
+    await l.t.advance(100);
+    await deliver(l, NEW, fromEvent(l));
+    await deliver(l, NEW, l.message("y", "next"));
+    await l.t.idle();
+    await deliver(l, NEW, l.message("z", "last"));
+    await l.t.idle();
+    expect(said(l, NEW)).toEqual(["slow 1", "next 2", "last 2"]);
+  });
+
+  test("what the new name has on record is not handled again by the old actor", async () => {
+    const l = group();
+    await deliver(l, NEW, l.message("x", "hello"));
+    await l.t.idle();
+    await deliver(l, OLD, l.message("a", "one"));
+    await deliver(l, OLD, toEvent(l));
+    await l.t.idle();
+    expect(await deliver(l, NEW, l.message("x", "hello"))).toEqual({
+      ok: true,
+      results: ["duplicate"],
+    });
+  });
+
+  test("a client that knows either name reaches one chat", async () => {
+    const l = group();
+    await deliver(l, OLD, l.message("a", "one"));
+    await l.t.idle();
+    move(l);
+    await deliver(l, OLD, toEvent(l));
+    await l.t.idle();
+    for (const chat of [OLD, NEW]) {
+      await l.t.client.chat({ channel: "mock", chat }).enqueue(`hi ${chat}`);
+    }
+    await l.t.idle();
+    expect(said(l, NEW)).toEqual([`hi ${OLD}`, `hi ${NEW}`]);
+    const { rows } = await l.t.client.chat({ channel: "mock", chat: NEW }).inbox.list();
+    expect(rows.map((row) => row.id)).toEqual(["to", "a"]);
+  });
+
+  const labels = ["inbox.receive", "migration.installed", "migration.forward", "outbox.markSent"];
+  for (const label of labels) {
+    for (const side of ["before", "after"] as const) {
+      test(`killed ${side} ${label}, every message is answered once in one state`, async () => {
+        const l = group({ class: "keyed" });
+        await deliver(l, OLD, l.message("a", "one"));
+        await l.t.idle();
+        move(l);
+        l.t.crash[side](label);
+        const insist = async (chat: string, item: InboundItem) => {
+          for (let tries = 0; tries < 4; tries += 1) {
+            try {
+              return await deliver(l, chat, item);
+            } catch {
+              await l.t.advance(1_000);
+            }
+          }
+          throw new Error("never admitted");
+        };
+        await insist(OLD, toEvent(l));
+        await insist(NEW, fromEvent(l));
+        await insist(NEW, l.message("c", "two"));
+        await l.t.idle();
+        await l.t.advance("1h");
+        await insist(NEW, l.message("d", "three"));
+        await l.t.idle();
+        await l.t.advance("1h");
+        expect(said(l, NEW)).toEqual(["two 2", "three 3"]);
+      });
+    }
+  }
+});

@@ -1,0 +1,109 @@
+/** A chat is written to no faster than its platform allows. */
+import { describe, expect, test } from "vitest";
+import { Pacer } from "../../src/outbox/Pacer.ts";
+import { echoing, lab } from "./lab.ts";
+
+const pacing = { direct: { burst: 3, perMs: 1_000 }, group: { burst: 1, perMs: 3_000 } };
+
+describe("pacing", () => {
+  test("replies past the burst wait for their turn, in order, and no call is refused for it", async () => {
+    const l = lab({ setup: echoing, capabilities: { pacing } });
+    const began = l.now;
+    await Promise.all([..."abcdef"].map((text) => l.receive([l.message(text, text)])));
+    await l.t.idle();
+    expect(l.screen).toEqual([..."abcdef"].map((text) => `ok ${text}`));
+    expect(l.platform.ledger.map((entry) => entry.at - began)).toEqual([
+      0, 0, 0, 1_000, 2_000, 3_000,
+    ]);
+  });
+
+  test("a group has a pace of its own", async () => {
+    const l = lab({ setup: echoing, capabilities: { pacing } });
+    const group = { ...l.ann.chat, kind: "group" as const };
+    const began = l.now;
+    for (const text of ["a", "b"]) {
+      const item = l.message(text, text);
+      const request = { connection: "mock", channel: "mock", chat: group, items: [item] };
+      await l.t.runtime.call("ChatActor", l.actor(), "receive", JSON.stringify(request));
+    }
+    await l.t.idle();
+    expect(l.platform.ledger.map((entry) => entry.at - began)).toEqual([0, 3_000]);
+  });
+
+  test("enqueued sends keep the pace without anybody waiting", async () => {
+    const l = lab({
+      setup: (bot) => {
+        bot.otherwise(async (ctx) => {
+          for (let n = 0; n < 6; n += 1) await ctx.enqueue(String(n));
+        });
+      },
+      capabilities: { pacing },
+    });
+    const began = l.now;
+    await l.ann.say("go");
+    await l.t.advance("1m");
+    expect(l.screen).toEqual(["0", "1", "2", "3", "4", "5"]);
+    const times = l.platform.ledger.map((entry) => entry.at - began);
+    expect(times[5]).toBeGreaterThanOrEqual(3_000);
+    expect(times[5]).toBeLessThan(6_000);
+  });
+
+  test("the bucket fills to its burst and no further", () => {
+    const pacer = new Pacer({ burst: 2, perMs: 100 }, 0);
+    pacer.take(0);
+    pacer.take(0);
+    expect(pacer.nextAt(0)).toBe(100);
+    expect(pacer.nextAt(50)).toBe(100);
+    pacer.take(100);
+    expect(pacer.nextAt(100)).toBe(200);
+    for (const now of [10_000, 10_000]) {
+      expect(pacer.nextAt(now)).toBe(now);
+      pacer.take(now);
+    }
+    expect(pacer.nextAt(10_000)).toBe(10_100);
+  });
+
+  test("after a 429 chats share their bot's pace, and none is silenced for another's limit", async () => {
+    const perBot = { burst: 1, perMs: 500 };
+    const calm = { burst: 100, perMs: 1 };
+    const l = lab({
+      setup: echoing,
+      capabilities: { pacing: { direct: calm, group: calm, perBot } },
+    });
+    const people = ["p1", "p2", "p3", "p4"].map((name) => l.t.user(name));
+    const limit = { type: "refuse" as const, kind: "rate_limit" as const, retryAfterMs: 1_000 };
+    l.platform.failNext(limit, limit, limit, limit);
+    await Promise.all(people.map((one) => one.post({ text: "hi" })));
+    await l.t.advance(900);
+    const asked: string[] = [];
+    l.t.runtime.onCall = (kind) => {
+      if (kind === "Connection") asked.push(kind);
+    };
+    await l.ann.post({ text: "not limited" });
+    await l.t.advance(50);
+    expect(l.screen).toEqual(["ok not limited"]);
+    expect(asked, "a chat that was never limited asks nobody").toEqual([]);
+    const from = l.platform.ledger.length;
+    await l.t.idle();
+    const times = l.platform.ledger.slice(from).map((entry) => entry.at);
+    expect(asked).toHaveLength(4);
+    expect(times).toHaveLength(4);
+    const gaps = times.slice(1).map((at, index) => at - (times[index] ?? 0));
+    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(500);
+  });
+
+  test("a connection that does not answer holds nobody up", async () => {
+    const calm = { burst: 100, perMs: 1 };
+    const l = lab({
+      setup: echoing,
+      capabilities: { pacing: { direct: calm, group: calm, perBot: { burst: 1, perMs: 500 } } },
+    });
+    l.t.runtime.onCall = (kind) => {
+      if (kind === "Connection") throw new Error("unreachable");
+    };
+    l.platform.failNext({ type: "refuse", kind: "rate_limit", retryAfterMs: 1_000 });
+    await l.ann.say("hi");
+    await l.t.advance("3s");
+    expect(l.screen).toEqual(["ok hi"]);
+  });
+});
