@@ -34,6 +34,8 @@ export interface WorkerdOptions {
   /** Default 2026-10-20. */
   readonly compatibilityDate?: string | undefined;
   readonly compatibilityFlags?: readonly string[] | undefined;
+  /** Whether the bundle is minified, as it is deployed. Default false. */
+  readonly production?: boolean | undefined;
   /** How long a start may take. Default 10 s. */
   readonly startTimeoutMs?: number | undefined;
 }
@@ -181,9 +183,9 @@ export class WorkerdProcess {
     const build = join(this.#directory, "build");
     const objects = join(this.#directory, "objects");
     await Promise.all([mkdir(build, { recursive: true }), mkdir(objects, { recursive: true })]);
-    const { entry, namespaces } = this.#options;
+    const { entry, namespaces, production } = this.#options;
     if (this.#bundled !== entry) {
-      await bundleWorker(entry, join(build, "worker.mjs"));
+      await bundleWorker(entry, join(build, "worker.mjs"), production);
       this.#bundled = entry;
     }
     this.#port ??= await freePort();

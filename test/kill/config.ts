@@ -37,8 +37,15 @@ export function workerdBinary(): string {
   return loaded.default;
 }
 
-/** Bundles `entry` the way wrangler does: same conditions, same target, runtime modules left out. */
-export async function bundleWorker(entry: string, outfile: string): Promise<void> {
+/**
+ * Bundles `entry` the way wrangler does: same conditions, same target, runtime modules left out;
+ * minified as it is deployed where `production` is set.
+ */
+export async function bundleWorker(
+  entry: string,
+  outfile: string,
+  production = false,
+): Promise<void> {
   await build({
     entryPoints: [entry],
     outfile,
@@ -48,9 +55,10 @@ export async function bundleWorker(entry: string, outfile: string): Promise<void
     supported: { using: true },
     conditions: ["workerd", "worker", "browser"],
     external: ["cloudflare:*", "node:*"],
-    define: { "process.env.NODE_ENV": '"development"' },
+    define: { "process.env.NODE_ENV": production ? '"production"' : '"development"' },
     keepNames: true,
-    sourcemap: "inline",
+    minify: production,
+    sourcemap: production ? false : "inline",
     logLevel: "silent",
   });
 }

@@ -60,7 +60,7 @@ it("killed between fetching a batch and committing it: nothing is lost or double
     const known = new Set([...said, ...bot.ambiguous.map((one) => one.key.split(":")[0])]);
     expect(ids.get(chat)?.filter((id) => !known.has(id))).toEqual([]);
   }
-  expect([...bot.sim.confirmed].sort()).toEqual([...ids.values()].flat().sort());
+  expect(bot.sim.confirmed.map(String).sort()).toEqual([...ids.values()].flat().sort());
   expect(bot.dead).toEqual([]);
   // Otherwise no kill hit the moment that this is about.
   expect(refetched).toBeGreaterThan(0);
