@@ -19,7 +19,7 @@ import type {
 /** How strongly a channel can prove that a repeat is harmless (docs/guarantees.md). */
 export type DeliveryClass = "keyed" | "provable" | "blind";
 
-/** A rate: `burst` calls at once, then one more each `perMs` milliseconds. */
+/** A rate: at most `burst` calls in any `burst × perMs` milliseconds. */
 export interface Pace {
   burst: number;
   perMs: number;

@@ -9,7 +9,7 @@ import type { InboundEvent } from "../channels/events.ts";
 import type { Actors, Log } from "../host/Host.ts";
 import { admit, type ChatGroup, sortItems } from "../objects/admit.ts";
 import { connectionActorName } from "../objects/names.ts";
-import type { FailedGroup } from "../objects/QuarantineFailures.ts";
+import type { FailedGroup, FailureAnswer } from "../objects/QuarantineFailures.ts";
 import { errorText } from "../safety/redact.ts";
 import type { BotRuntime } from "../turns/BotRuntime.ts";
 import { readBody } from "./body.ts";
@@ -138,9 +138,8 @@ async function spill(
   groups: readonly FailedGroup[],
 ): Promise<Admitted> {
   try {
-    const answer = await callConnection(parts, channel, "failed", { groups });
-    const { spilled } = answer as { spilled: boolean[] };
-    return spilled.every(Boolean) ? { ok: true } : { ok: false, waitSeconds: 0 };
+    const counted = (await callConnection(parts, channel, "failed", { groups })) as FailureAnswer;
+    return counted.spilled ? { ok: true } : { ok: false, waitSeconds: counted.retryAfterSeconds };
   } catch (error) {
     parts.log.error("a failure could not be counted", {
       connection: channel.connection,

@@ -39,8 +39,8 @@ export class Chat {
   constructor(host: Host, bot: BotRuntime, name: string) {
     const core = new Core(host, bot, name);
     this.#core = core;
-    const client = new ActorClient(host.actors, bot, () => host.uuid());
-    const notices = new ActorClient(host.actors, bot, () => host.uuid(), "runtime");
+    const client = new ActorClient(host.actors, bot, () => host.uuid(), "bot", host.clock);
+    const notices = new ActorClient(host.actors, bot, () => host.uuid(), "runtime", host.clock);
     const tools = (): ListenerTools => ({ env: host.env, client: notices, log: host.log });
     const log = new ChatLog(core);
     this.#reporter = new Reporter(core);

@@ -59,7 +59,7 @@ export class ConnectionBook {
     this.#methods = {
       keep: ({ events: kept }) => ({ kept: this.#keep(events, kept as InboundEvent[]) }),
       events: ({ limit }) => ({ events: events.list(Number(limit ?? 50)) }),
-      failed: ({ groups }) => ({ spilled: failures.count(groups as FailedGroup[]) }),
+      failed: ({ groups }) => failures.count(groups as FailedGroup[]),
       budget: (input) => budget.take(input as unknown as BudgetRequest),
       sweep: () => ({ hastened: desk.sweep() }),
       "poll.start": () => polling.start(),

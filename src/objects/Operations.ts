@@ -15,7 +15,8 @@ import {
   readExtra,
 } from "../journal/records.ts";
 import type { Intent } from "../outbox/draft.ts";
-import { encodeKey, explicitSlot, keyOf, parseKey } from "../outbox/keys.ts";
+import { encodeKey, explicitSlot, parseKey } from "../outbox/keys.ts";
+import { publicKeyOf } from "../outbox/publicKey.ts";
 import type { RelayInput } from "../outbox/relay.ts";
 import { errorOf, reasonOf, receiptOf } from "../outbox/results.ts";
 import type { InboxRecord, Listing, ListRow, OutboxRecord } from "../turns/Client.ts";
@@ -294,12 +295,7 @@ export class Operations implements ChatMethods {
 
   /** The key of a row, as people see it. */
   keyOf(row: OutboxRow): string {
-    const { journal } = this.#core;
-    const head = row.part === 0 ? row : (journal.outbox.partsOf(row)[0] ?? row);
-    return keyOf(
-      { ...head, part: row.part },
-      head.key === null ? journal.inbox.get(row.turn)?.id : undefined,
-    );
+    return publicKeyOf(this.#core.journal, row);
   }
 
   #inboxRow(row: InboxRow): ListRow<InboxFilter> {

@@ -15,6 +15,16 @@ const MIN_AGE_MS = 600_000;
 /** A count is forgotten this long after its last failure, in ms: longer than any platform's pause. */
 const FORGET_MS = 7_200_000;
 
+/** The platform is asked to wait at most this long between tries, in s; each doubles the one before. */
+const WAIT_MAX_S = 30;
+/** In place of a count. */
+const SPILLED = 0;
+
+/** What the method `failed` of a connection answers. */
+export type FailureAnswer =
+  /** Everything is in the quarantine: the platform may be told that it arrived. */
+  { spilled: true } | { spilled: false; retryAfterSeconds: number };
+
 /** A group that its chat did not admit. */
 export interface FailedGroup extends ChatGroup {
   /** Redacted. */
@@ -37,9 +47,9 @@ export class QuarantineFailures {
     this.#quarantine = quarantine;
   }
 
-  /** Counts failed groups. Resolves, by group, to whether it is in the quarantine now. */
-  count(groups: readonly FailedGroup[]): boolean[] {
-    const spilled = this.#store.commit("quarantine.count", () => {
+  /** Counts failed groups; what failed too often is in the quarantine afterwards. */
+  count(groups: readonly FailedGroup[]): FailureAnswer {
+    const counted = this.#store.commit("quarantine.count", () => {
       this.#store.host.sql.run(
         `DELETE FROM failures WHERE last_at < ?`,
         this.#store.now() - FORGET_MS,
@@ -48,20 +58,24 @@ export class QuarantineFailures {
     });
     const { log } = this.#store.host;
     for (const [at, group] of groups.entries()) {
-      if (spilled[at] !== true) continue;
+      if (counted[at] !== SPILLED) continue;
       log.error("a chat cannot admit its events; they wait in the quarantine", {
         chat: group.name,
         items: group.request.items.length,
         error: group.error,
       });
     }
-    return spilled;
+    const waits = counted.map((count) => Math.min(WAIT_MAX_S, 2 ** (count - 1)));
+    return counted.every((count) => count === SPILLED)
+      ? { spilled: true }
+      : { spilled: false, retryAfterSeconds: Math.ceil(Math.max(...waits)) };
   }
 
-  #countOne(group: FailedGroup): boolean {
+  /** How often the group failed, or {@link SPILLED}. */
+  #countOne(group: FailedGroup): number {
     const { sql } = this.#store.host;
     const [first] = group.request.items;
-    if (first === undefined) return true;
+    if (first === undefined) return SPILLED;
     const now = this.#store.now();
     const behind = this.#quarantine.has(group.name);
     const id = deliveryIdOf(first);
@@ -74,15 +88,15 @@ export class QuarantineFailures {
       now,
       now,
     );
-    const enough =
-      row !== undefined && row.count >= MIN_FAILURES && now - row.first_at >= MIN_AGE_MS;
-    if (!behind && !enough) return false;
+    const count = row?.count ?? 1;
+    const enough = count >= MIN_FAILURES && now - (row?.first_at ?? now) >= MIN_AGE_MS;
+    if (!behind && !enough) return count;
     if (!this.#quarantine.hasRoom(group.request.items.length)) {
       this.#store.host.log.error("the quarantine is full", { chat: group.name });
-      return false;
+      return count;
     }
     sql.run(`DELETE FROM failures WHERE chat = ? AND id = ?`, group.name, id);
     this.#quarantine.put({ group, dueAt: now + 1_000, error: group.error });
-    return true;
+    return SPILLED;
   }
 }

@@ -74,7 +74,9 @@ export class Drain {
   get idle(): boolean {
     const now = this.#core.now();
     if (this.#attempt.asksFirst) return false;
-    return !this.#running && this.#held.size === 0 && Math.max(this.#gate(), this.#paceAt()) <= now;
+    return (
+      !this.#running && this.#held.size === 0 && Math.max(this.#gate(), this.#paceAt(now)) <= now
+    );
   }
 
   /** Whether the loop is at work. */
@@ -163,14 +165,13 @@ export class Drain {
   }
 
   /** When the chat's own pace allows a call. */
-  #paceAt(): number {
-    const now = this.#core.now();
+  #paceAt(now: number): number {
     if (this.#pacer === undefined) {
       const identity = this.#core.journal.identity();
       const channel = identity && this.#core.bot.channel(identity.connection);
       const pacing = channel?.capabilities.pacing;
       if (pacing === undefined) return now;
-      this.#pacer = new Pacer(identity?.kind === "group" ? pacing.group : pacing.direct, now);
+      this.#pacer = new Pacer(identity?.kind === "group" ? pacing.group : pacing.direct);
     }
     return this.#pacer.nextAt(now);
   }
@@ -215,7 +216,7 @@ export class Drain {
     for (const row of this.#candidates(strict)) {
       const own = row.due_at ?? 0;
       // Another chat's platform has its own limits.
-      const at = isRelay(row) ? own : Math.max(own, gate, this.#paceAt());
+      const at = isRelay(row) ? own : Math.max(own, gate, this.#paceAt(now));
       if (this.#isBehindAPart(row)) continue;
       if (at <= now) return { row };
       this.#resumeAt = Math.min(this.#resumeAt ?? at, at);

@@ -19,6 +19,7 @@ import {
 } from "../journal/records.ts";
 import type { Core } from "../objects/Core.ts";
 import { follow } from "./follow.ts";
+import { publicKeyOf } from "./publicKey.ts";
 import { isRelay } from "./relay.ts";
 import type { Verdict } from "./verdict.ts";
 
@@ -78,7 +79,8 @@ export class Ending {
       follow(this.#core, row, (next) => this.#hooks.isHeld(next));
     });
     this.#core.metrics.count(sticky ? "outboxAmbiguous" : "outboxDead");
-    this.#core.host.log.error("a send is given up", { turn: row.turn, pos: row.pos, kind, error });
+    const key = publicKeyOf(this.#core.journal, row);
+    this.#core.host.log.error("a send is given up", { key, kind, error });
     this.#hooks.done(row);
   }
 
@@ -188,9 +190,8 @@ export class Ending {
         ? "nobody knows whether a send went through"
         : "a send did not go through";
       this.#core.host.log.warn(message, {
+        key: publicKeyOf(this.#core.journal, row),
         state: row.state,
-        turn: row.turn,
-        pos: row.pos,
         kind: row.error_kind,
         attempts: row.attempts,
       });

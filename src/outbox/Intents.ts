@@ -50,15 +50,16 @@ export class Intents {
     if (sends === undefined) return deciding;
     // The turn waits for sends that its handler did not; their failure is the handler's to see.
     const tracked = deciding
-      .catch((error: unknown) => this.#failed(error))
+      .catch((error: unknown) => this.#failed(sends.id, error))
       .finally(() => sends.open.delete(tracked));
     sends.open.add(tracked);
     return deciding;
   }
 
   /** A send that nobody awaits would otherwise fail without a word. */
-  #failed(error: unknown): void {
+  #failed(id: string, error: unknown): void {
     this.#core.host.log.error("a send failed before it was recorded", {
+      id,
       error: errorText(error, this.#core.host.env),
     });
   }

@@ -16,7 +16,7 @@ import type { WireError } from "../objects/Operations.ts";
 import { errorText } from "../safety/redact.ts";
 import { TIMED_OUT, withDeadline } from "../time/Clock.ts";
 import type { NormalContent } from "./content.ts";
-import { keyOf } from "./keys.ts";
+import { publicKeyOf } from "./publicKey.ts";
 
 /** How often a relay may be handed on: chats that point at each other must end. */
 export const MAX_HOPS = 4;
@@ -77,7 +77,7 @@ export async function callRelay(core: Core, row: OutboxRow): Promise<SendResult>
   try {
     const address = JSON.parse(row.address ?? "null") as Address;
     const request = JSON.parse(row.request) as { relay: NormalContent };
-    const own = keyOf(row, core.journal.inbox.get(row.turn)?.id);
+    const own = publicKeyOf(core.journal, row);
     const input: RelayInput = {
       key: `relay:${core.name}:${own}`,
       from: core.name,

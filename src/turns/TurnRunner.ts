@@ -184,7 +184,10 @@ export class TurnRunner {
       const told = core.host.outlive(core.bot.announce("error", event, this.#tools()));
       await withDeadline(core.host.clock, LISTENER_MS, told);
     } catch (failure) {
-      core.host.log.error("an error listener failed", { error: errorText(failure, core.host.env) });
+      core.host.log.error("an error listener failed", {
+        id: turn.row.id,
+        error: errorText(failure, core.host.env),
+      });
     }
   }
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import type { BudgetGrant } from "../../src/objects/RateBudget.ts";
 import type { SimUpdate } from "../../src/testing/platforms/telegram.ts";
-import { ConnectionLab } from "./connectionLab.ts";
+import { ConnectionLab, SECRET } from "./connectionLab.ts";
 
 const MINUTE = 60_000;
 
@@ -44,6 +44,22 @@ describe("a webhook's delivery that its chat cannot take", () => {
     const statuses = await redeliver(lab, update, 10_000, 50);
     expect(statuses.every((status) => status === 503)).toBe(true);
     expect((await lab.quarantine()).rows).toEqual([]);
+  });
+
+  test("is asked for more and more seldom, up to each half minute", async () => {
+    const lab = new ConnectionLab();
+    lab.breakChat(12);
+    const update = lab.sim.messageUpdate({ chatId: 12, text: "order" });
+    const waits: (string | null)[] = [];
+    for (let n = 0; n < 7; n += 1) {
+      const request = new Request("https://bot.example/webhooks/telegram", {
+        method: "POST",
+        headers: { "x-telegram-bot-api-secret-token": SECRET },
+        body: JSON.stringify(update),
+      });
+      waits.push((await lab.fetch(request)).headers.get("retry-after"));
+    }
+    expect(waits).toEqual(["1", "2", "4", "8", "16", "30", "30"]);
   });
 
   test("nor for two failures, however far apart", async () => {
@@ -318,5 +334,46 @@ describe("the rate budget", () => {
     const lab = new ConnectionLab();
     expect((await ask(lab, 1_000)).granted).toBeLessThanOrEqual(20);
     expect((await ask(lab, 0)).granted).toBe(1);
+  });
+});
+
+describe("the routes of a developer's own machine", () => {
+  const env = { HOLDFAST_LOCAL: "1", HOLDFAST_ADMIN_TOKEN: "local-token" };
+  const ask = async (lab: ConnectionLab, method: string, path: string, token = "local-token") =>
+    lab.fetch(
+      new Request(`http://localhost/_local/${path}`, {
+        method,
+        headers: { authorization: `Bearer ${token}` },
+      }),
+    );
+
+  test("start and stop polling, and say how it goes", async () => {
+    const lab = new ConnectionLab({ env });
+    expect(await (await ask(lab, "GET", "polling")).json()).toMatchObject({
+      connections: [{ connection: "telegram", ready: true, status: { on: false } }],
+    });
+    expect((await ask(lab, "POST", "polling/telegram/start")).status).toBe(200);
+    lab.write(11, "hello");
+    await lab.until(() => lab.said(11).length === 1);
+    expect(await (await ask(lab, "POST", "polling/telegram/stop")).json()).toMatchObject({
+      on: false,
+    });
+    expect((await ask(lab, "POST", "polling/nobody/start")).status).toBe(404);
+    expect((await ask(lab, "POST", "polling/telegram/explode")).status).toBe(404);
+  });
+
+  test("do not exist where the bot is deployed, nor for anybody without the token", async () => {
+    for (const [changed, token] of [
+      [{ HOLDFAST_LOCAL: "0" }, "local-token"],
+      [{ HOLDFAST_LOCAL: undefined }, "local-token"],
+      [{ HOLDFAST_ADMIN_TOKEN: "" }, ""],
+      [{}, "guess"],
+      [{}, ""],
+    ] as const) {
+      const lab = new ConnectionLab({ env: { ...env, ...changed } });
+      expect((await ask(lab, "GET", "polling", token)).status).toBe(404);
+      expect((await ask(lab, "POST", "polling/telegram/start", token)).status).toBe(404);
+      expect(await lab.status()).toMatchObject({ on: false });
+    }
   });
 });

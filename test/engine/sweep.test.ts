@@ -200,6 +200,10 @@ function reminding(): TestBot {
     channels: [mockProvider({ platform: new MockPlatform(wallClock, "keyed") })],
   });
   bot.when(/later (\d+)m/, (ctx) => ctx.enqueue("later", { delay: `${Number(ctx.match[1])}m` }));
+  bot.when("hang once", async (ctx, next) => {
+    if (ctx.attempt === 1) await new Promise(() => {});
+    await next();
+  });
   bot.otherwise((ctx) => ctx.reply(`ok ${ctx.text}`).catch(() => {}));
   const t = testBot(bot);
   closing.push(t);
@@ -251,6 +255,18 @@ describe("the sweep", () => {
     expect(t.platform().calls).toHaveLength(1_000);
     expect((await t.client.durability.chats()).rows).toEqual([]);
   }, 60_000);
+
+  test("cannot know a chat that died and lost its alarm before it reported: the next message heals it", async () => {
+    const t = reminding();
+    const ann = t.user("ann");
+    await ann.post({ text: "hang once" });
+    t.runtime.loseAlarm("ChatActor", t.actorOf(ann));
+    t.runtime.kill();
+    await minutes(t, 10);
+    expect(ann.screen).toEqual([]);
+    await ann.say("two");
+    expect(ann.screen).toEqual(["ok hang once", "ok two"]);
+  });
 
   test("goes on where a shard, or a connection, does not answer", async () => {
     const t = reminding();

@@ -42,11 +42,11 @@ export const telegramCapabilities: Capabilities = {
     windowMs: DAY_MS,
     serial: true,
   },
-  // About 1 message a second in a chat and 20 a minute in a group (core.telegram.org/bots/faq); the
-  // burst lets a reply of a few parts through, and 5 + 60 / 4 stays at 20 in any minute.
+  // About 1 message a second in a chat, with bursts, and 20 a minute in a group
+  // (core.telegram.org/bots/faq).
   pacing: {
-    direct: { burst: 5, perMs: 1_000 },
-    group: { burst: 5, perMs: 4_000 },
+    direct: { burst: 100, perMs: 1_000 },
+    group: { burst: 20, perMs: 3_000 },
     // "About 30 messages per second" over all chats, from the same page.
     perBot: { burst: 30, perMs: 34 },
   },

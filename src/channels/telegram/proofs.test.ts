@@ -77,7 +77,7 @@ function setUp(channel: Telegram) {
 }
 
 /** The most calls that a pace lets through in any minute. */
-const inAMinute = ({ burst, perMs }: Pace) => burst + Math.floor(60_000 / perMs);
+const inAMinute = ({ burst, perMs }: Pace) => burst * Math.ceil(60_000 / (burst * perMs));
 
 const proofs: CapabilityProofs<TelegramConfig> = {
   async text(channel) {

@@ -155,6 +155,136 @@ describe("the Bot API", () => {
   });
 });
 
+describe("getUpdates", () => {
+  function feed() {
+    const timers: { at: number; fn: () => void }[] = [];
+    const sim = new SimTelegram({
+      now: () => NOW,
+      setTimer: (ms, fn) => {
+        const timer = { at: ms, fn };
+        timers.push(timer);
+        return () => void timers.splice(timers.indexOf(timer), 1);
+      },
+      resolves: (host) => host !== "gone.example",
+    });
+    const call = async (method: string, params: object = {}, signal?: AbortSignal) => {
+      const response = await sim.fetch(
+        new Request(`https://api.telegram.org/bot${SIM_TOKEN}/${method}`, {
+          method: "POST",
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify(params),
+          ...(signal === undefined ? {} : { signal }),
+        }),
+      );
+      return (await response.json()) as { ok: boolean; result: { update_id: number }[] };
+    };
+    const message = (text: string) => sim.messageUpdate({ chatId: 5, text });
+    /** Lets calls reach the point where they wait. */
+    const waiting = async () => {
+      while (timers.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    };
+    return { sim, call, message, timers, waiting };
+  }
+
+  test("forgets what lies before the offset, and nothing else", async () => {
+    const { sim, call, message } = feed();
+    const [a, b, c] = ["a", "b", "c"].map(message);
+    for (const update of [a, b, c]) if (update !== undefined) sim.enqueue(update);
+    expect((await call("getUpdates")).result).toEqual([a, b, c]);
+    expect(sim.confirmed).toEqual([]);
+    expect((await call("getUpdates", { offset: b?.update_id })).result).toEqual([b, c]);
+    expect(sim.confirmed).toEqual([a?.update_id]);
+    expect((await call("getUpdates", { offset: -1 })).result).toEqual([c]);
+    expect(sim.pending).toEqual([c]);
+  });
+
+  test("waits for news, and no longer than asked", async () => {
+    const { sim, call, message, timers, waiting } = feed();
+    const first = call("getUpdates", { timeout: 25 });
+    await waiting();
+    expect(timers.map((timer) => timer.at)).toEqual([25_000]);
+    const update = message("news");
+    sim.enqueue(update);
+    expect((await first).result).toEqual([update]);
+    const second = call("getUpdates", { offset: update.update_id + 1, timeout: 90 });
+    await waiting();
+    expect(timers[0]?.at).toBe(50_000);
+    timers[0]?.fn();
+    expect((await second).result).toEqual([]);
+  });
+
+  test("serves the newest of two callers, and refuses the other", async () => {
+    const { sim, call, message, waiting } = feed();
+    const first = call("getUpdates", { timeout: 25 });
+    await waiting();
+    const second = call("getUpdates", { timeout: 25 });
+    expect(await first).toMatchObject({ error_code: 409 });
+    await waiting();
+    sim.enqueue(message("x"));
+    expect((await second).result).toHaveLength(1);
+  });
+
+  test("a caller that hung up is not answered, and takes nothing along", async () => {
+    const { sim, call, message, timers, waiting } = feed();
+    const gone = new AbortController();
+    const first = call("getUpdates", { timeout: 25 }, gone.signal);
+    const ended = expect(first).rejects.toThrow();
+    await waiting();
+    gone.abort();
+    await ended;
+    expect(timers).toEqual([]);
+    sim.enqueue(message("x"));
+    expect((await call("getUpdates")).result).toHaveLength(1);
+  });
+
+  test("brings only the kinds that were asked for", async () => {
+    const { sim, call } = feed();
+    const reaction = { update_id: 1, message_reaction: {} };
+    sim.enqueue(reaction);
+    expect((await call("getUpdates", { allowed_updates: ["message_reaction"] })).result).toEqual(
+      [],
+    );
+    sim.enqueue(reaction);
+    sim.enqueue(sim.messageUpdate({ chatId: 5, text: "not asked for" }));
+    // What is not said again stays.
+    expect((await call("getUpdates")).result).toEqual([reaction]);
+    await call("getUpdates", { offset: 2, allowed_updates: [] });
+    sim.enqueue({ ...reaction, update_id: 3 });
+    expect(sim.pending).toEqual([]);
+  });
+
+  test("ends when a webhook is set, which is pushed to with its secret until it takes", async () => {
+    const { sim, call, message, waiting } = feed();
+    const polling = call("getUpdates", { timeout: 25 });
+    await waiting();
+    expect(await call("setWebhook", { url: "http://bot.example/" })).toMatchObject({ ok: false });
+    expect(await call("setWebhook", { url: "https://gone.example/" })).toMatchObject({ ok: false });
+    const bad = { url: "https://bot.example/", secret_token: "no spaces" };
+    expect(await call("setWebhook", bad)).toMatchObject({ ok: false });
+    await call("setWebhook", { url: "https://bot.example/hook", secret_token: "s" });
+    expect(await polling).toMatchObject({ error_code: 409 });
+    const update = message("x");
+    sim.enqueue(update);
+    const answers = [401, 200];
+    const seen: (string | null)[] = [];
+    const hook = async (request: Request) => {
+      seen.push(request.headers.get("x-telegram-bot-api-secret-token"));
+      return new Response(null, { status: answers.shift() ?? 500 });
+    };
+    await sim.push({ fetch: hook, attempts: 1 });
+    expect(sim.pending).toEqual([update]);
+    expect(await call("getWebhookInfo")).toMatchObject({
+      result: {
+        last_error_message: "Wrong response from the webhook: 401",
+        pending_update_count: 1,
+      },
+    });
+    await sim.push({ fetch: hook, attempts: 1 });
+    expect(seen).toEqual(["s", "s"]);
+    expect(sim.confirmed).toEqual([update.update_id]);
+  });
+});
+
 describe("updates", () => {
   test("count up and know each other", () => {
     const { sim } = setUp();

@@ -1,0 +1,75 @@
+/** How long a reply is under way: from the webhook's arrival to the platform's. @module */
+import { Wired } from "../lib/http.ts";
+import type { Platform } from "../lib/Platform.ts";
+import { messageTo, Served, type Side } from "../lib/Served.ts";
+import { inTurn, type Result, type Section } from "../lib/section.ts";
+import { median, percentile } from "../lib/stats.ts";
+import { freshChat } from "../lib/updates.ts";
+
+const PATHS: Record<Side, string> = { holdfast: "/webhooks/telegram", bare: "/bare/answer" };
+
+/** Ms from the request's first byte to the platform having all of the reply. */
+async function answered(
+  wire: Wired,
+  platform: Platform,
+  path: string,
+  chat: number,
+): Promise<number> {
+  const { request, reply } = messageTo(path, chat);
+  const arrival = platform.arrival(reply);
+  const began = performance.now();
+  const status = await wire.send(request);
+  if (status !== 200) throw new Error(`the webhook answered ${status}`);
+  return (await arrival).at - began;
+}
+
+/** The section. */
+export const latency: Section = {
+  name: "latency",
+  async run(bench): Promise<Result> {
+    const { platform } = bench;
+    const chats = bench.quick ? 15 : 100;
+    const options = { worker: "plain", bot: "echo", apiBase: platform.url } as const;
+    await using holdfast = await Served.start(options);
+    await using bare = await Served.start(options);
+    const served = { holdfast, bare };
+    const rounds = await inTurn(bench, "latency", async (side) => {
+      const wire = await Wired.open(served[side].port);
+      const fresh = Array.from({ length: chats }, freshChat);
+      const first: number[] = [];
+      const next: number[] = [];
+      for (const chat of fresh) first.push(await answered(wire, platform, PATHS[side], chat));
+      for (const chat of fresh) next.push(await answered(wire, platform, PATHS[side], chat));
+      wire.close();
+      return { first, next };
+    });
+    type Times = (typeof rounds)["bare"][number];
+    const each = (of: (times: Times) => number) => ({
+      holdfast: rounds.holdfast.map(of),
+      baseline: rounds.bare.map(of),
+    });
+    return {
+      title: "Webhook arrival to platform arrival",
+      how: `One message at a time, over ${chats} chats in each round. The client writes the webhook and is the platform,
+so both moments are read from one clock: the request's first byte written, the whole of \`sendMessage\`
+received. Holdfast: admission, a turn whose handler replies, the reply's record, the call. Baseline: an
+object that inserts the update and calls the same server, held by the same output gate. The budget is on a
+chat that is known and in memory; the first message of a chat, which makes tables on both sides, is for
+information.`,
+      lines: [
+        {
+          what: "median",
+          unit: "ms",
+          ...each((times) => median(times.next)),
+          budget: { most: 1.5 },
+        },
+        { what: "95th percentile", unit: "ms", ...each((times) => percentile(times.next, 0.95)) },
+        {
+          what: "first message of a chat, median",
+          unit: "ms",
+          ...each((times) => median(times.first)),
+        },
+      ],
+    };
+  },
+};
