@@ -73,7 +73,9 @@ function print(result: Result): void {
     const kept = keepsBudget(line);
     const verdict = kept === undefined ? "" : kept ? "  kept" : "  MISSED";
     const values = `${number(median(line.holdfast))} / ${number(median(line.baseline))} ${line.unit}`;
-    console.log(`${line.what.padEnd(40)} ${values.padEnd(32)} ${ratioOf(line).toFixed(2)}${verdict}`);
+    console.log(
+      `${line.what.padEnd(40)} ${values.padEnd(32)} ${ratioOf(line).toFixed(2)}${verdict}`,
+    );
   }
   for (const table of result.tables ?? []) {
     console.log(table.title);
@@ -106,7 +108,9 @@ async function run(options: Options): Promise<void> {
     writeFileSync(out, reportOf({ ...options, startedAt, seconds: seconds() }, results));
     bench.say(`written: ${out}`);
   }
-  const missed = results.flatMap(({ lines }) => lines).filter((line) => keepsBudget(line) === false);
+  const missed = results
+    .flatMap(({ lines }) => lines)
+    .filter((line) => keepsBudget(line) === false);
   if (missed.length > 0) process.exitCode = 1;
 }
 

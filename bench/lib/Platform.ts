@@ -29,12 +29,11 @@ export class Platform {
   }
 
   static async open(): Promise<Platform> {
-    let platform: Platform | undefined;
-    const server = createServer((request, response) => platform?.#take(request, response));
+    const server = createServer();
     server.keepAliveTimeout = 600_000;
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const { port } = server.address() as AddressInfo;
-    platform = new Platform(
+    const platform = new Platform(
       `http://127.0.0.1:${port}`,
       () =>
         new Promise((closed) => {
@@ -42,6 +41,7 @@ export class Platform {
           server.closeAllConnections();
         }),
     );
+    server.on("request", (request, response) => platform.#take(request, response));
     return platform;
   }
 

@@ -19,6 +19,12 @@ const CLASSES = { CHAT_ACTOR: "ChatActor", CONNECTION: "Connection", REGISTRY: "
 /** Which of the two a process is asked for. Both run the same bundle under the same configuration. */
 export type Side = "holdfast" | "bare";
 
+const folders = new Set<string>();
+// After the runtimes, which end in a listener that was added before.
+process.on("exit", () => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
+
 /** What is served. */
 export interface ServedOptions {
   worker: "plain" | "looked";
@@ -41,6 +47,7 @@ export class Served {
 
   static async start(options: ServedOptions): Promise<Served> {
     const folder = mkdtempSync(join(tmpdir(), "holdfast-bench-"));
+    folders.add(folder);
     const namespaces = Object.entries({ ...CLASSES, BARE: "Bare" });
     const workerd = new WorkerdProcess({
       entry: join(import.meta.dirname, `../worker/${options.worker}.ts`),
@@ -78,7 +85,9 @@ export class Served {
     const file = `/proc/${this.#pid}/stat`;
     if (!existsSync(file)) return Number.NaN;
     // The name in parentheses may hold blanks.
-    const fields = readFileSync(file, "utf8").replace(/^.*\) /s, "").split(" ");
+    const fields = readFileSync(file, "utf8")
+      .replace(/^.*\) /s, "")
+      .split(" ");
     return (Number(fields[11]) + Number(fields[12])) * 10;
   }
 
@@ -102,6 +111,7 @@ export class Served {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.workerd.stop();
     rmSync(this.#folder, { recursive: true, force: true });
+    folders.delete(this.#folder);
   }
 
   get #pid(): number {

@@ -107,7 +107,8 @@ function versionOf(name: string): string {
 function commit(): string {
   const git = (...args: string[]) => execFileSync("git", args, { encoding: "utf8" }).trim();
   try {
-    const changed = git("status", "--porcelain", "--", "src", "bench") === "" ? "" : ", with changes";
+    const changed =
+      git("status", "--porcelain", "--", "src", "bench") === "" ? "" : ", with changes";
     return `${git("rev-parse", "--short", "HEAD")}${changed}`;
   } catch {
     return "unknown";

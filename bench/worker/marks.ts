@@ -15,6 +15,8 @@ export interface Mark {
 
 /** The step at which a message comes in: the others count from there. */
 export const ORIGIN = "edge in";
+/** Beside the steps: the sum of the epoch milliseconds at which messages came in. */
+const EPOCH = "origin";
 
 let origin = 0;
 let settles = 0;
@@ -23,14 +25,21 @@ let marks = new Map<string, Mark>();
 /** Notes that the message under way reached a step. */
 export function mark(name: string): void {
   const now = Date.now();
-  if (name === ORIGIN) origin = now;
+  if (name === ORIGIN) {
+    origin = now;
+    add(EPOCH, now);
+  }
+  add(name, now - origin);
+  if (name === "turn.settle after") settles += 1;
+}
+
+function add(name: string, ms: number): void {
   const known = marks.get(name);
-  if (known === undefined) marks.set(name, { sum: now - origin, count: 1 });
+  if (known === undefined) marks.set(name, { sum: ms, count: 1 });
   else {
-    known.sum += now - origin;
+    known.sum += ms;
     known.count += 1;
   }
-  if (name === "turn.settle after") settles += 1;
 }
 
 /** How many turns have settled in this process. */
@@ -38,7 +47,7 @@ export function settled(): number {
   return settles;
 }
 
-/** The marks since the last call, and when the message under way came in. */
+/** The marks since the last call. */
 export function takeMarks(): Record<string, Mark> {
   const taken = Object.fromEntries(marks);
   marks = new Map();

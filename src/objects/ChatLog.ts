@@ -1,7 +1,7 @@
 /** The journal read as an event log: what arrived and what was said, in order. @module */
 import type { InboundEvent } from "../channels/events.ts";
 import type { InboxRow, OutboxRow } from "../journal/records.ts";
-import { keyOf } from "../outbox/keys.ts";
+import { publicKeyOf } from "../outbox/publicKey.ts";
 import type { LogEntry } from "../turns/Client.ts";
 import type { Core } from "./Core.ts";
 
@@ -44,15 +44,6 @@ export class ChatLog {
     return [...events, ...sends].sort((a, b) => compare(a.cursor, b.cursor)).slice(-count);
   }
 
-  #keyOf(row: OutboxRow): string {
-    const { inbox, outbox } = this.#core.journal;
-    const head = row.part === 0 ? row : (outbox.partsOf(row)[0] ?? row);
-    return keyOf(
-      { ...head, part: row.part },
-      head.key === null ? inbox.get(row.turn)?.id : undefined,
-    );
-  }
-
   #sendEntry(row: OutboxRow): LogEntry {
     const text =
       row.content === null ? undefined : (JSON.parse(row.content) as { text?: string }).text;
@@ -60,7 +51,7 @@ export class ChatLog {
       cursor: `${row.turn}.${row.pos}`,
       at: row.created_at,
       type: "send",
-      id: this.#keyOf(row),
+      id: publicKeyOf(this.#core.journal, row),
       state: row.state,
       ...(text === undefined ? {} : { text }),
     };

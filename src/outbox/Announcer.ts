@@ -10,7 +10,7 @@ import { formatAddress } from "../objects/names.ts";
 import { errorText } from "../safety/redact.ts";
 import { TIMED_OUT, withDeadline } from "../time/Clock.ts";
 import type { Announcements, ListenerTools } from "../turns/BotRuntime.ts";
-import { keyOf } from "./keys.ts";
+import { publicKeyOf } from "./publicKey.ts";
 import { receiptOf } from "./results.ts";
 
 /** How long one listener may take, in ms. */
@@ -91,14 +91,13 @@ export class Announcer {
   }
 
   async #send(turn: number, pos: number): Promise<void> {
-    const { outbox, inbox } = this.#core.journal;
+    const { outbox } = this.#core.journal;
     for (const bit of [OWES.ambiguous, OWES.dead, OWES.afterSend]) {
       const row = outbox.get(turn, pos);
       if (row === undefined) return;
       if ((row.owed & bit) === 0) continue;
       const extra = readExtra(row);
-      const head = outbox.partsOf(row)[0] ?? row;
-      const key = keyOf({ ...head, part: row.part }, inbox.get(turn)?.id);
+      const key = publicKeyOf(this.#core.journal, row);
       const address = row.address === null ? this.#core.address() : JSON.parse(row.address);
       const chatId = formatAddress(address);
       await this.#call(async (tools) => {
