@@ -1,4 +1,5 @@
 /** How long a reply is under way: from the webhook's arrival to the platform's. @module */
+import { setTimeout as delay } from "node:timers/promises";
 import { Wired } from "../lib/http.ts";
 import type { Platform } from "../lib/Platform.ts";
 import { messageTo, Served, type Side } from "../lib/Served.ts";
@@ -7,6 +8,12 @@ import { median, percentile } from "../lib/stats.ts";
 import { freshChat } from "../lib/updates.ts";
 
 const PATHS: Record<Side, string> = { holdfast: "/webhooks/telegram", bare: "/bare/answer" };
+
+/**
+ * Between two messages, in ms: what is left to do after a reply is at the platform belongs to no other
+ * message's time.
+ */
+const REST_MS = 5;
 
 /** Ms from the request's first byte to the platform having all of the reply. */
 async function answered(
@@ -38,10 +45,19 @@ export const latency: Section = {
       const fresh = Array.from({ length: chats }, freshChat);
       const first: number[] = [];
       const next: number[] = [];
-      for (const chat of fresh) first.push(await answered(wire, platform, PATHS[side], chat));
-      for (const chat of fresh) next.push(await answered(wire, platform, PATHS[side], chat));
+      const atOnce: number[] = [];
+      for (const [times, restMs] of [
+        [first, REST_MS],
+        [next, REST_MS],
+        [atOnce, 0],
+      ] as const) {
+        for (const chat of fresh) {
+          times.push(await answered(wire, platform, PATHS[side], chat));
+          if (restMs > 0) await delay(restMs);
+        }
+      }
       wire.close();
-      return { first, next };
+      return { first, next, atOnce };
     });
     type Times = (typeof rounds)["bare"][number];
     const each = (of: (times: Times) => number) => ({
@@ -50,11 +66,12 @@ export const latency: Section = {
     });
     return {
       title: "Webhook arrival to platform arrival",
-      how: `One message at a time, over ${chats} chats in each round. The client writes the webhook and is the platform,
+      how: `One message at a time, ${REST_MS} ms apart, over ${chats} chats in each round. The client writes the webhook and is the platform,
 so both moments are read from one clock: the request's first byte written, the whole of \`sendMessage\`
 received. Holdfast: admission, a turn whose handler replies, the reply's record, the call. Baseline: an
 object that inserts the update and calls the same server, held by the same output gate. The budget is on a
-chat that is known and in memory; the first message of a chat, which makes tables on both sides, is for
+chat that is known and in memory. Without the rest, the end of one turn (its receipt, its settling) falls into
+the time of the next message; that line, and the first message of a chat, which makes tables on both sides, are for
 information.`,
       lines: [
         {
@@ -64,6 +81,11 @@ information.`,
           budget: { most: 1.5 },
         },
         { what: "95th percentile", unit: "ms", ...each((times) => percentile(times.next, 0.95)) },
+        {
+          what: "no rest between two messages, median",
+          unit: "ms",
+          ...each((times) => median(times.atOnce)),
+        },
         {
           what: "first message of a chat, median",
           unit: "ms",

@@ -26,9 +26,9 @@ export class ChatActor extends app.ChatActor {
     super(ctx, env);
   }
 
-  override receive(payload: string): Promise<string> {
-    mark("actor in");
-    return super.receive(payload);
+  override call(method: string, payload: string): Promise<string> {
+    if (method === "receive") mark("actor in");
+    return super.call(method, payload);
   }
 
   /** Fills the chat with old records. */

@@ -90,6 +90,7 @@ describe("the states of an event", () => {
       "dead>pending",
       "done>pending",
       "pending>dead",
+      "pending>done",
       "pending>processing",
       "processing>dead",
       "processing>done",

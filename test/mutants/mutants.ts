@@ -8,6 +8,8 @@
 /** One mutation of one file. */
 export interface Mutant {
   name: string;
+  /** The tests that are most likely to catch it: run before all others. */
+  first?: string;
   /** What a user would lose. */
   breaks: string;
   file: string;
@@ -92,6 +94,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: "burst freeze",
+    first: "test/engine/burst.test.ts",
     breaks: "a burst's later messages are marked as joined and said to nobody",
     file: "src/objects/Inbox.ts",
     find: "        ...(burst?.payload === undefined ? {} : { payload: burst.payload }),\n",
@@ -99,6 +102,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: "interrupt stamp",
+    first: "test/engine/interrupt.test.ts",
     breaks: "an interrupted answer goes on after a crash",
     file: "src/objects/Admission.ts",
     find: "    this.#core.journal.inbox.update({ ...running.row }, { flags });\n",
@@ -106,6 +110,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: "relay key",
+    first: "test/engine/relay.test.ts",
     breaks: "a relay that is handed over again is said again",
     file: "src/outbox/relay.ts",
     find: "key: `relay:${core.name}:${own}`,",
@@ -113,6 +118,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: "forward owed",
+    first: "test/engine/migration.test.ts",
     breaks: "a moved chat's new name is never told where its chat lives",
     file: "src/objects/Migration.ts",
     find: "    writeMeta(host.sql, OWED, other);\n",
@@ -120,20 +126,23 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: "held answer",
+    first: "test/engine/acks.test.ts",
     breaks: "the platform is told success for an event that the bot refused",
     file: "src/objects/Acks.ts",
     find: 'const ack = stage === "nacked" ? "nacked" : "ok";',
     replace: 'const ack = "ok" as Ack;',
   },
   {
-    name: "media provider",
-    breaks: "a reference of another platform is taken for one's own",
+    name: "media check",
+    first: "test/engine/telegram-media.test.ts",
+    breaks: "a reference that somebody changed in the journal is followed",
     file: "src/turns/media.ts",
-    find: "  if (stored.provider !== channel?.name) {",
-    replace: "  if (channel === undefined) {",
+    find: "    return channel.media.rehydrateMediaRef(stored, ref);",
+    replace: "    return { ...ref, ref: stored.data };",
   },
   {
     name: "poll cursor",
+    first: "test/engine/polling.test.ts",
     breaks: "updates are confirmed before their chats have them, so a kill loses them",
     file: "src/objects/Polling.ts",
     find: "    const spills = await Promise.all(sorted.chats.map((group) => this.#admit(group)));",
@@ -142,6 +151,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: "quarantine order",
+    first: "test/engine/polling.test.ts",
     breaks: "a chat's later updates overtake those that wait for it",
     file: "src/objects/Polling.ts",
     find: "    if (this.#quarantine.has(group.name)) return { group, dueAt };\n",
@@ -149,6 +159,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: "sweep",
+    first: "test/engine/sweep.test.ts",
     breaks: "a chat that lost its alarm sleeps for ever",
     file: "src/objects/WakeSweep.ts",
     find: "      const claimed = this.#claim();",
@@ -156,6 +167,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: "loop guard",
+    first: "test/engine/bots.test.ts",
     breaks: "two bots answer each other for ever",
     file: "src/objects/LoopGuard.ts",
     find: "    if (this.#begun.length >= this.#limit) {",

@@ -38,8 +38,8 @@ interface Report {
   }[];
 }
 
-async function runTests(directory: string): Promise<Outcome> {
-  for (const suites of STAGES) {
+async function runTests(directory: string, first?: string): Promise<Outcome> {
+  for (const suites of first === undefined ? STAGES : [[first], ...STAGES]) {
     const outcome = await runStage(directory, suites);
     if (outcome.caught) return outcome;
   }
@@ -58,6 +58,8 @@ async function runStage(directory: string, suites: readonly string[]): Promise<O
       "node",
       "--reporter",
       "json",
+      "--bail",
+      "3",
       "--outputFile",
       output,
       ...suites,
@@ -120,7 +122,7 @@ try {
   for (const mutant of chosen) {
     await plant(directory, mutant);
     const began = performance.now();
-    const { caught, by } = await runTests(directory);
+    const { caught, by } = await runTests(directory, mutant.first);
     await restore(directory, mutant);
     const seconds = ((performance.now() - began) / 1_000).toFixed(1);
     console.log(
