@@ -23,6 +23,8 @@ export type DeliveryClass = "keyed" | "provable" | "blind";
 export interface Pace {
   burst: number;
   perMs: number;
+  /** Kept only for a minute after the platform said 429, where it tolerates more most of the time. */
+  afterLimit?: true;
 }
 
 /** What a channel can do, as data. Docs and tests are generated from it. */

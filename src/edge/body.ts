@@ -5,9 +5,14 @@ export async function readBody(
   request: Request,
   maxBytes: number,
 ): Promise<Uint8Array | undefined> {
-  const declared = Number(request.headers.get("content-length") ?? "0");
-  if (declared > maxBytes) return undefined;
+  const length = request.headers.get("content-length");
+  if (Number(length ?? "0") > maxBytes) return undefined;
   if (request.body === null) return new Uint8Array();
+  if (length !== null) {
+    // HTTP itself ends the body where it was declared to end, so it can be taken in one piece.
+    const whole = new Uint8Array(await request.arrayBuffer());
+    return whole.byteLength > maxBytes ? undefined : whole;
+  }
   const chunks: Uint8Array[] = [];
   let size = 0;
   const reader = request.body.getReader();

@@ -28,6 +28,8 @@ const COLUMNS =
 export class InboxTable {
   readonly #sql: Sql;
   readonly #schema: Schema;
+  /** Events that wait or run; unknown in a cold actor and after a rollback. */
+  #open: number | undefined;
 
   constructor(sql: Sql, schema: Schema) {
     this.#sql = sql;
@@ -40,7 +42,7 @@ export class InboxTable {
     if (event.dead !== undefined) this.#schema.need("trouble");
     const dead = event.dead !== undefined;
     const state: InboxState = dead ? "dead" : event.claim === null ? "pending" : "processing";
-    return (
+    const fresh =
       this.#sql.run(
         `INSERT INTO inbox (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, 0, 0, NULL, 0, ?, ?, ?, ?, ?, ?)
          ON CONFLICT DO NOTHING`,
@@ -57,8 +59,9 @@ export class InboxTable {
         event.payload,
         event.owed ?? 0,
         dead && !event.owed ? 0 : 1,
-      ) > 0
-    );
+      ) > 0;
+    if (fresh && !dead && this.#open !== undefined) this.#open += 1;
+    return fresh;
   }
 
   /** One record by its number. */
@@ -80,14 +83,23 @@ export class InboxTable {
     );
   }
 
-  /** How many events wait or run, counted up to `cap`. */
+  /**
+   * How many events wait or run, counted up to `cap`. Counted once in a life and kept in step from then
+   * on: a flood must not read all that waits for each message that comes.
+   */
   countOpen(cap: number): number {
-    const rows = this.#sql.all<{ n: number }>(
-      `SELECT count(*) AS n FROM (SELECT 1 FROM inbox
-         WHERE open = 1 AND state IN ('pending', 'processing') LIMIT ?)`,
-      cap,
-    );
-    return rows[0]?.n ?? 0;
+    if (this.#open === undefined) {
+      const rows = this.#sql.all<{ n: number }>(
+        `SELECT count(*) AS n FROM inbox WHERE open = 1 AND state IN ('pending', 'processing')`,
+      );
+      this.#open = rows[0]?.n ?? 0;
+    }
+    return Math.min(this.#open, cap);
+  }
+
+  /** Forgets what it counted: a transaction was rolled back, or all storage deleted. */
+  forget(): void {
+    this.#open = undefined;
   }
 
   /** The highest number ever given, or 0. */
@@ -156,7 +168,7 @@ export class InboxTable {
     this.#write(row, patch, "", []);
   }
 
-  /** Deletes a record. */
+  /** Deletes a finished record. */
   delete(seq: number): void {
     this.#sql.run(`DELETE FROM inbox WHERE seq = ?`, seq);
   }
@@ -170,11 +182,23 @@ export class InboxTable {
       row.seq,
       ...params,
     );
-    if (changed > 0) Object.assign(row, patch);
+    if (changed > 0) {
+      this.#count(row.state, patch.state ?? row.state);
+      Object.assign(row, patch);
+    }
     return changed > 0;
+  }
+
+  #count(from: InboxState, to: InboxState): void {
+    if (this.#open === undefined) return;
+    this.#open += Number(isWaiting(to)) - Number(isWaiting(from));
   }
 
   #page(query: string, before: number, limit: number): InboxRow[] {
     return this.#sql.all<InboxRow & SqlRow>(query, before, limit);
   }
+}
+
+function isWaiting(state: InboxState): boolean {
+  return state === "pending" || state === "processing";
 }

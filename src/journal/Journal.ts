@@ -68,6 +68,7 @@ export class Journal {
     } catch (error) {
       this.#alarm.rolledBack();
       this.schema.reset();
+      this.inbox.forget();
       throw error;
     }
     this.#unsaved = false;
@@ -146,6 +147,7 @@ export class Journal {
   /** Forgets what it knew of storage that was deleted. */
   forget(): void {
     this.schema.reset();
+    this.inbox.forget();
     this.#unsaved = this.#identity !== undefined;
   }
 }

@@ -112,7 +112,10 @@ export class Attempt {
           row.marker ?? "",
           request ?? (JSON.parse(row.request) as JsonObject),
         ));
-    if (!result.ok && result.kind === "rate_limit") this.#budget.limited();
+    if (!result.ok && result.kind === "rate_limit") {
+      this.#budget.limited();
+      this.#hooks.limited();
+    }
     await this.#record(row, claim, startedAt, result);
   }
 

@@ -67,6 +67,7 @@ export class Drain {
         this.#gateUntil = Math.max(this.#gateUntil ?? 0, until);
       },
       done: onDone,
+      limited: () => this.#pacer?.limited(this.#core.now()),
     });
   }
 

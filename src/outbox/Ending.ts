@@ -25,6 +25,8 @@ import type { Verdict } from "./verdict.ts";
 
 /** What an attempt needs to know of the lane. */
 export interface AttemptHooks {
+  /** The platform said that this chat was written to too fast. */
+  limited(): void;
   /** Whether a live turn holds the row, so that its watchdog covers it. */
   isHeld(row: OutboxRow): boolean;
   /** Whether somebody waits for it inline, so that a timer covers its next attempt. */

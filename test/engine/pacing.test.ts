@@ -58,6 +58,15 @@ describe("pacing", () => {
     expect(pacer.nextAt(10_000)).toBe(10_000);
   });
 
+  test("a pace that counts after a 429 only holds nobody back before it", () => {
+    const pacer = new Pacer({ burst: 2, perMs: 1_000, afterLimit: true });
+    for (let n = 0; n < 50; n += 1) pacer.take(n);
+    expect(pacer.nextAt(50)).toBe(50);
+    pacer.limited(50);
+    expect(pacer.nextAt(50)).toBe(2_048);
+    expect(pacer.nextAt(60_050)).toBe(60_050);
+  });
+
   test("after a 429 chats share their bot's pace, and none is silenced for another's limit", async () => {
     const perBot = { burst: 1, perMs: 500 };
     const calm = { burst: 100, perMs: 1 };

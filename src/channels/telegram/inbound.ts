@@ -5,6 +5,7 @@
  * @module
  */
 import type { ReactionType } from "@grammyjs/types";
+import { sameSecret } from "../../safety/compare.ts";
 import { truncate } from "../../text/measure.ts";
 import type { Inbound, InboundItem, RawRequest, WebhookOutcome } from "../channel.ts";
 import type { JsonObject } from "../content.ts";
@@ -51,14 +52,12 @@ export const inbound: Inbound<TelegramConfig> = {
   answer,
 };
 
-/** Compares digests, so that neither the length of a secret nor a common prefix shows in the time taken. */
-async function verify(request: RawRequest, options: TelegramConfig): Promise<boolean> {
+function verify(request: RawRequest, options: TelegramConfig): boolean {
   const given = request.headers.get(SECRET_HEADER);
   if (given === null || given === "") return false;
-  const digest = await sha256(given);
-  const current = equal(digest, await sha256(options.webhookSecret));
+  const current = sameSecret(given, options.webhookSecret);
   const previous = options.previousWebhookSecret;
-  return previous === undefined ? current : equal(digest, await sha256(previous)) || current;
+  return previous === undefined ? current : sameSecret(given, previous) || current;
 }
 
 function parse(request: RawRequest, context: Context): InboundItem[] {
@@ -275,17 +274,6 @@ function decode(body: Uint8Array): string {
   } catch {
     throw new SyntaxError("the body is not UTF-8");
   }
-}
-
-async function sha256(value: string): Promise<Uint8Array> {
-  return new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(value)));
-}
-
-/** Compares two digests in constant time. */
-function equal(a: Uint8Array, b: Uint8Array): boolean {
-  let difference = a.length ^ b.length;
-  for (let i = 0; i < a.length; i += 1) difference |= (a[i] ?? 0) ^ (b[i] ?? 0);
-  return difference === 0;
 }
 
 /** A short name for a body without an id, the same whenever it comes again (FNV-1a). */

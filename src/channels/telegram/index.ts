@@ -42,10 +42,10 @@ export const telegramCapabilities: Capabilities = {
     windowMs: DAY_MS,
     serial: true,
   },
-  // About 1 message a second in a chat, with bursts, and 20 a minute in a group
-  // (core.telegram.org/bots/faq).
+  // "Avoid sending more than one message per second" in a chat, where bursts pass most of the time, and
+  // 20 a minute in a group (core.telegram.org/bots/faq).
   pacing: {
-    direct: { burst: 100, perMs: 1_000 },
+    direct: { burst: 20, perMs: 1_000, afterLimit: true },
     group: { burst: 20, perMs: 3_000 },
     // "About 30 messages per second" over all chats, from the same page.
     perBot: { burst: 30, perMs: 34 },

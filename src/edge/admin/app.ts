@@ -24,7 +24,7 @@ export function adminApp(parts: AdminParts): Hono<AdminEnv> {
     c.header("cache-control", "no-store");
     c.header("x-content-type-options", "nosniff");
     const given = /^Bearer +(\S+)$/i.exec(c.req.header("authorization") ?? "")?.[1];
-    if (!(await sameSecret(given ?? "", token.trim()))) {
+    if (!sameSecret(given ?? "", token.trim())) {
       c.header("www-authenticate", "Bearer");
       throw new AdminError(401, "unauthorized", "unauthorized");
     }
