@@ -46,14 +46,14 @@ export const bundle: Section = {
       how: `A bot with nothing but its channels, bundled and minified, gzip. The baseline is the limit itself.`,
       lines: [
         {
-          what: "core and Telegram",
+          what: "bundle: core and Telegram",
           unit: "kB",
           holdfast: [sizes.telegram],
           baseline: [LIMIT_KB],
           budget: { most: 1 },
         },
         {
-          what: "core, Telegram and web chat",
+          what: "bundle: core, Telegram and web chat",
           unit: "kB",
           holdfast: [sizes.both],
           baseline: [300],

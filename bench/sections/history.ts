@@ -81,17 +81,27 @@ replies of the last day, the column "baseline" one that began empty; both are in
 ${pairs} pairs each, one at a time. Rows are those that the runtime's cursors report for one message and its
 reply, in a process that has just started ("cold") and after that.`,
     lines: [
-      { what: "webhook to platform, median", unit: "ms", ...times((one) => one.replyMs), budget },
-      { what: "edge to the turn's end, mean", unit: "ms", ...times((one) => one.turnMs), budget },
       {
-        what: "rows read, warm",
+        what: `${count} old: webhook to platform, median`,
+        unit: "ms",
+        ...times((one) => one.replyMs),
+        budget,
+      },
+      {
+        what: `${count} old: edge to the turn's end, mean`,
+        unit: "ms",
+        ...times((one) => one.turnMs),
+        budget,
+      },
+      {
+        what: `${count} old: rows read, warm`,
         unit: "rows",
         holdfast: read.full.warm,
         baseline: read.empty.warm,
         budget,
       },
       {
-        what: "rows read, cold",
+        what: `${count} old: rows read, cold`,
         unit: "rows",
         holdfast: [read.full.cold],
         baseline: [read.empty.cold],

@@ -54,7 +54,7 @@ memory is checked by their open databases (Linux). Garbage that the runtime has 
 sides, and so does SQLite's page cache. Baseline: an object that inserts the update and calls the platform.`,
       lines: [
         {
-          what: `${chats.toLocaleString("en")} live chats, one pair each`,
+          what: `${chats.toLocaleString("en")} live chats: memory of each`,
           unit: "KiB/chat",
           holdfast: kib(bytes.holdfast),
           baseline: kib(bytes.bare),

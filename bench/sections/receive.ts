@@ -62,7 +62,7 @@ async function compare(
   const apiBase = bench.platform.url;
   await using holdfast = await Served.start({ worker: "plain", bot: kind, apiBase });
   await using bare = await Served.start({ worker: "plain", bot: kind, apiBase });
-  const rates = await inTurn(bench, `receive, ${what}`, (side) =>
+  const rates = await inTurn(bench, what, (side) =>
     side === "holdfast" ? measure(holdfast, HOOK, load) : measure(bare, BARE, load),
   );
   const pick = (name: keyof Rate) => ({
@@ -99,10 +99,16 @@ first message is admitted and queued, and runs no turn. "Trivial turns": a bot w
 message is also claimed, run and settled; for information. Processor time is that of the whole runtime
 process, in ticks of 10 ms over all messages of a round.`,
       lines: [
-        ...(await compare(bench, "held", many, "turns off, many chats", least)),
-        ...(await compare(bench, "held", one, "turns off, one chat at a time", least)),
-        ...(await compare(bench, "none", many, "trivial turns, many chats", undefined)),
-        ...(await compare(bench, "none", one, "trivial turns, one chat at a time", undefined)),
+        ...(await compare(bench, "held", many, "receive, turns off, many chats", least)),
+        ...(await compare(bench, "held", one, "receive, turns off, one chat at a time", least)),
+        ...(await compare(bench, "none", many, "receive, trivial turns, many chats", undefined)),
+        ...(await compare(
+          bench,
+          "none",
+          one,
+          "receive, trivial turns, one chat at a time",
+          undefined,
+        )),
       ],
     };
   },

@@ -6,7 +6,7 @@
  */
 
 /** A message that has waited so long for its reply counts as lost while the demo runs, in ms. */
-export const PATIENCE_MS = 15_000;
+const PATIENCE_MS = 15_000;
 
 /** One message and what came of it. */
 interface Entry {
@@ -28,7 +28,7 @@ export interface Totals {
   replied: number;
   /** Admitted and neither replied nor announced, yet. */
   waiting: number;
-  /** The same, for longer than anybody should wait. */
+  /** Of them, those that waited too long; once the demo is over, all. */
   lost: number;
   /** Replies that the platform accepted once more, and nobody announced. */
   doubled: number;
@@ -51,6 +51,7 @@ export class DemoLedger {
   readonly #lastSaid = new Map<string, number>();
   readonly #wrong: string[] = [];
   readonly #now: () => number;
+  #over = false;
   /** When something last happened: epoch ms. */
   lastAt: number;
 
@@ -102,6 +103,11 @@ export class DemoLedger {
     else entry.announced = true;
   }
 
+  /** Nothing more is expected: whoever is without a reply is so for good. */
+  finish(): void {
+    this.#over = true;
+  }
+
   /** The figures as they stand. */
   totals(): Totals {
     const entries = [...this.#entries.values()];
@@ -110,7 +116,7 @@ export class DemoLedger {
       entries
         .filter((entry) => entry.announced === announced)
         .reduce((sum, entry) => sum + Math.max(0, entry.replies - 1), 0);
-    const overdueAt = this.#now() - PATIENCE_MS;
+    const overdueAt = this.#over ? Number.POSITIVE_INFINITY : this.#now() - PATIENCE_MS;
     return {
       sent: entries.length,
       admitted: count((entry) => entry.admittedAt !== undefined),

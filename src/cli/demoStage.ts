@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { WorkerdProcess } from "../../test/kill/WorkerdProcess.ts";
+import { ConnectionDropped } from "../testing/platforms/faults.ts";
 import { type Listening, listen } from "../testing/platforms/serve.ts";
 import { SimTelegram } from "../testing/platforms/telegram.ts";
 import { DemoLedger } from "./demoLedger.ts";
@@ -36,6 +37,8 @@ export class DemoStage {
   #hit = 0;
   #upSince: number | undefined;
   #sending = 0;
+  /** How many of the platform's messages are in the ledger. */
+  #seen = 0;
 
   /**
    * @param random decides how slow the network is
@@ -100,16 +103,24 @@ export class DemoStage {
           fetch(request, {
             signal: AbortSignal.any([this.#signal, AbortSignal.timeout(ANSWER_MS)]),
           }),
-        wait: (ms) =>
-          delay(Math.min(ms, REDELIVERY_MS), undefined, { signal: this.#signal }),
+        wait: (ms) => delay(Math.min(ms, REDELIVERY_MS), undefined, { signal: this.#signal }),
       },
     );
     if (delivered) this.ledger.admitted(id);
   }
 
+  /** Waits until a send is under way. Bounded. */
+  async sending(mostMs: number): Promise<void> {
+    const deadline = Date.now() + mostMs;
+    while (this.#sending === 0 && Date.now() < deadline) {
+      await delay(2, undefined, { signal: this.#signal });
+    }
+  }
+
   /** SIGKILL, a moment of nothing, and a start on the same storage. */
   async crash(downMs: number): Promise<void> {
-    const { workerd } = this;
+    const workerd = this.#workerd;
+    if (workerd === undefined) throw new Error("the stage is not open");
     this.#kills += 1;
     this.#hit += this.#sending;
     this.#upSince = undefined;
@@ -127,9 +138,12 @@ export class DemoStage {
     process.off("exit", this.#onExit);
   }
 
-  private get workerd(): WorkerdProcess {
-    if (this.#workerd === undefined) throw new Error("the stage is not open");
-    return this.#workerd;
+  /** Enters into the ledger what the platform has accepted since the last look. */
+  #read(): void {
+    for (const { chatId, text } of this.#sim.sent.slice(this.#seen)) {
+      this.ledger.accepted(chatId, text);
+    }
+    this.#seen = this.#sim.sent.length;
   }
 
   async #answer(request: Request): Promise<Response> {
@@ -142,12 +156,10 @@ export class DemoStage {
     this.#sending += 1;
     try {
       await delay(this.#random() * NETWORK_MS);
-      const before = this.#sim.sent.length;
+      // The kill came before the call was through: it never arrived.
+      if (request.signal.aborted) throw new ConnectionDropped();
       const response = await this.#sim.fetch(request);
-      // Nothing else can have been accepted in between: the simulation works in one turn at a time.
-      for (const { chatId, text } of this.#sim.sent.slice(before)) {
-        this.ledger.accepted(chatId, text);
-      }
+      this.#read();
       await delay(this.#random() * NETWORK_MS);
       return response;
     } finally {
