@@ -113,8 +113,9 @@ export const MUTANTS: readonly Mutant[] = [
     first: "test/engine/relay.test.ts",
     breaks: "a relay that is handed over again is said again",
     file: "src/outbox/relay.ts",
-    find: "key: `relay:${core.name}:${own}`,",
-    replace: "key: `relay:${core.name}:${own}:${core.incarnation}:${row.attempts}`,",
+    find: "    const own = publicKeyOf(core.journal, row);",
+    replace:
+      "    const own = publicKeyOf(core.journal, row) + core.incarnation + String(row.attempts);",
   },
   {
     name: "forward owed",
@@ -147,7 +148,7 @@ export const MUTANTS: readonly Mutant[] = [
     file: "src/objects/Polling.ts",
     find: "    const spills = await Promise.all(sorted.chats.map((group) => this.#admit(group)));",
     replace:
-      "    const early = updates.at(-1);\n    if (early !== undefined) this.#write(\"poll.advance\", { ...this.#read(), cursor: early.cursor });\n    const spills = await Promise.all(sorted.chats.map((group) => this.#admit(group)));",
+      '    const early = updates.at(-1);\n    if (early !== undefined) this.#write("poll.advance", { ...this.#read(), cursor: early.cursor });\n    const spills = await Promise.all(sorted.chats.map((group) => this.#admit(group)));',
   },
   {
     name: "quarantine order",
