@@ -99,11 +99,8 @@ export class Retention {
   #oldest(): number | undefined {
     const { journal } = this.#core;
     const keep = this.retentionMs();
-    const first = Math.min(
-      journal.inbox.range(0, 1)[0]?.seq ?? Number.POSITIVE_INFINITY,
-      journal.outbox.turns(0, 1)[0] ?? Number.POSITIVE_INFINITY,
-    );
-    if (!Number.isFinite(first)) return undefined;
+    const first = journal.bounds()?.first;
+    if (first === undefined) return undefined;
     const now = this.#core.now();
     const young = Math.ceil(first / 1_000) + keep;
     if (young > now) return young + slack(keep);

@@ -28,8 +28,8 @@ const COLUMNS =
 export class InboxTable {
   readonly #sql: Sql;
   readonly #schema: Schema;
-  /** Events that wait or run; unknown in a cold actor and after a rollback. */
-  #open: number | undefined;
+  /** Counted once in a life and kept in step; unknown in a cold actor and after a rollback. */
+  #counts: { open: number; waiting: number } | undefined;
 
   constructor(sql: Sql, schema: Schema) {
     this.#sql = sql;
@@ -60,8 +60,34 @@ export class InboxTable {
         event.owed ?? 0,
         dead && !event.owed ? 0 : 1,
       ) > 0;
-    if (fresh && !dead && this.#open !== undefined) this.#open += 1;
+    if (fresh && this.#counts !== undefined) {
+      if (!dead) this.#counts.waiting += 1;
+      if (!dead || event.owed) this.#counts.open += 1;
+    }
     return fresh;
+  }
+
+  /** A record as `insert` has just written it. */
+  fresh(event: NewEvent): InboxRow {
+    return {
+      seq: event.seq,
+      id: event.id,
+      semantic: event.semantic,
+      kind: event.kind,
+      state: event.claim === null ? "pending" : "processing",
+      claim: event.claim,
+      runs: event.claim === null ? 0 : 1,
+      stalled: 0,
+      progress: 0,
+      due_at: null,
+      flags: 0,
+      received_at: event.receivedAt,
+      finished_at: null,
+      error: null,
+      payload: event.payload,
+      owed: 0,
+      open: 1,
+    };
   }
 
   /** One record by its number. */
@@ -76,6 +102,7 @@ export class InboxTable {
 
   /** Open records in order of arrival, from `after` (exclusive). */
   open(after: number, limit: number): InboxRow[] {
+    if (this.#counted().open === 0) return [];
     return this.#sql.all<InboxRow & SqlRow>(
       `SELECT ${COLUMNS} FROM inbox WHERE open = 1 AND seq > ? ORDER BY seq LIMIT ?`,
       after,
@@ -88,25 +115,23 @@ export class InboxTable {
    * on: a flood must not read all that waits for each message that comes.
    */
   countOpen(cap: number): number {
-    if (this.#open === undefined) {
-      const rows = this.#sql.all<{ n: number }>(
-        `SELECT count(*) AS n FROM inbox WHERE open = 1 AND state IN ('pending', 'processing')`,
+    return Math.min(this.#counted().waiting, cap);
+  }
+
+  #counted(): { open: number; waiting: number } {
+    if (this.#counts === undefined) {
+      const [row] = this.#sql.all<{ open: number; waiting: number | null }>(
+        `SELECT count(*) AS open, sum(state IN ('pending', 'processing')) AS waiting FROM inbox
+           WHERE open = 1`,
       );
-      this.#open = rows[0]?.n ?? 0;
+      this.#counts = { open: row?.open ?? 0, waiting: row?.waiting ?? 0 };
     }
-    return Math.min(this.#open, cap);
+    return this.#counts;
   }
 
   /** Forgets what it counted: a transaction was rolled back, or all storage deleted. */
   forget(): void {
-    this.#open = undefined;
-  }
-
-  /** The highest number ever given, or 0. */
-  lastSeq(): number {
-    return (
-      this.#sql.all<{ seq: number }>(`SELECT seq FROM inbox ORDER BY seq DESC LIMIT 1`)[0]?.seq ?? 0
-    );
+    this.#counts = undefined;
   }
 
   /** Records in order, oldest first, from `after` (exclusive). */
@@ -183,15 +208,16 @@ export class InboxTable {
       ...params,
     );
     if (changed > 0) {
-      this.#count(row.state, patch.state ?? row.state);
+      this.#count(row, { ...row, ...patch });
       Object.assign(row, patch);
     }
     return changed > 0;
   }
 
-  #count(from: InboxState, to: InboxState): void {
-    if (this.#open === undefined) return;
-    this.#open += Number(isWaiting(to)) - Number(isWaiting(from));
+  #count(before: InboxRow, after: InboxRow): void {
+    if (this.#counts === undefined) return;
+    this.#counts.waiting += Number(isWaiting(after.state)) - Number(isWaiting(before.state));
+    this.#counts.open += after.open - before.open;
   }
 
   #page(query: string, before: number, limit: number): InboxRow[] {

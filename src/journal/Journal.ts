@@ -127,15 +127,26 @@ export class Journal {
   /** The next sequence number: microseconds of the clock, or one more than the last. */
   nextSeq(): number {
     if (this.#lastSeq === 0 && this.exists()) {
-      this.#lastSeq = Math.max(this.inbox.lastSeq(), this.outbox.lastTurn());
+      this.#lastSeq = this.bounds()?.last ?? 0;
     }
     this.#lastSeq = Math.max(this.#host.clock.now() * 1_000, this.#lastSeq + 1);
     return this.#lastSeq;
   }
 
+  /** The lowest and the highest number of any record; `undefined` when there is none. */
+  bounds(): { first: number; last: number } | undefined {
+    const [row] = this.#host.sql.all<Record<"a" | "b" | "c" | "d", number | null>>(
+      `SELECT (SELECT min(seq) FROM inbox) AS a, (SELECT max(seq) FROM inbox) AS b,
+         (SELECT min(turn) FROM outbox) AS c, (SELECT max(turn) FROM outbox) AS d`,
+    );
+    const last = Math.max(row?.b ?? 0, row?.d ?? 0);
+    if (last === 0) return undefined;
+    return { first: Math.min(row?.a ?? last, row?.c ?? last), last };
+  }
+
   /** Whether there is no record. */
   isBare(): boolean {
-    return this.inbox.lastSeq() === 0 && this.outbox.lastTurn() === 0;
+    return this.bounds() === undefined;
   }
 
   /** Whether nothing at all is kept, so that the storage can go. Where a chat has moved to is kept. */

@@ -1,5 +1,6 @@
 /** Typed access to the outbox. @module */
 import type { Sql, SqlRow, SqlValue } from "../host/Host.ts";
+import { PARTS_PER_INTENT } from "./limits.ts";
 import { enforceOutbox, type OutboxRow, type OutboxState } from "./records.ts";
 import type { Schema } from "./schema.ts";
 
@@ -61,7 +62,7 @@ export class OutboxTable {
 
   /** One row. */
   get(turn: number, pos: number): OutboxRow | undefined {
-    return this.#rows(`WHERE turn = ? AND pos = ?`, turn, pos)[0];
+    return this.#range(turn, pos, pos)[0];
   }
 
   /** The first part recorded under an explicit, relay or random key. */
@@ -72,27 +73,40 @@ export class OutboxTable {
 
   /** All rows of a turn, in order. A turn's rows are few: one per part it sent. */
   ofTurn(turn: number): OutboxRow[] {
-    return this.#rows(`WHERE turn = ? ORDER BY pos`, turn);
+    return this.#range(turn, 0, Number.MAX_SAFE_INTEGER);
   }
 
   /** All parts of the intent that `head` begins. */
   partsOf(head: OutboxRow): OutboxRow[] {
-    return this.#rows(`WHERE turn = ? AND slot = ? ORDER BY pos`, head.turn, head.slot);
+    const first = head.pos - (head.pos % PARTS_PER_INTENT);
+    const rows = this.#range(head.turn, first, first + PARTS_PER_INTENT - 1);
+    return rows.filter((row) => row.slot === head.slot);
   }
 
   /** The part before `row`, if it has one. */
   previousPart(row: OutboxRow): OutboxRow | undefined {
     if (row.part === 0) return undefined;
-    return this.#rows(
-      `WHERE turn = ? AND slot = ? AND part = ?`,
-      row.turn,
-      row.slot,
-      row.part - 1,
-    )[0];
+    const before = this.get(row.turn, row.pos - 1);
+    return before?.slot === row.slot ? before : undefined;
+  }
+
+  /**
+   * Rows of a turn by position. The one way to read by key: each text of a query costs a chat some
+   * kilobytes of memory for as long as it lives.
+   */
+  #range(turn: number, from: number, to: number): OutboxRow[] {
+    return this.#rows(`WHERE turn = ? AND pos >= ? AND pos <= ? ORDER BY pos`, turn, from, to);
+  }
+
+  /** Whether any row's time has come: a narrow look that most often spares a wide one. */
+  #anyDue(now: number): boolean {
+    const [first] = this.nextDue(1);
+    return first !== undefined && first.due_at <= now;
   }
 
   /** Rows to deliver whose time has come, most overdue first. */
   due(now: number, limit: number): OutboxRow[] {
+    if (!this.#anyDue(now)) return [];
     return this.#rows(
       `WHERE due_at IS NOT NULL AND due_at <= ? AND (state IN ('pending', 'sending', 'failed')
          OR (state = 'unknown' AND (extra IS NULL OR instr(extra, '"held":true') = 0)))
@@ -104,6 +118,7 @@ export class OutboxTable {
 
   /** Rows that are over and whose listeners have still to be told. */
   owing(now: number, limit: number): OutboxRow[] {
+    if (!this.#anyDue(now)) return [];
     return this.#rows(
       `WHERE due_at IS NOT NULL AND due_at <= ? AND owed <> 0 ORDER BY due_at LIMIT ?`,
       now,
@@ -129,20 +144,13 @@ export class OutboxTable {
 
   /** The latest time until which a rate limit holds this chat, from its rows. */
   rateLimitedUntil(now: number): number | undefined {
+    if (this.nextDue(1).length === 0) return undefined;
     const rows = this.#sql.all<{ at: number | null }>(
       `SELECT max(due_at) AS at FROM (SELECT due_at FROM outbox
          WHERE due_at IS NOT NULL AND due_at > ? AND state = 'failed' AND error_kind = 'rate_limit' LIMIT 50)`,
       now,
     );
     return rows[0]?.at ?? undefined;
-  }
-
-  /** The highest turn number that has rows, or 0. */
-  lastTurn(): number {
-    return (
-      this.#sql.all<{ turn: number }>(`SELECT turn FROM outbox ORDER BY turn DESC LIMIT 1`)[0]
-        ?.turn ?? 0
-    );
   }
 
   /** The turn numbers with rows, oldest first, from `after` (exclusive). */

@@ -6,6 +6,9 @@
  */
 export const MAX_VALUE_LENGTH = 1_900_000;
 
+/** Positions of one intent's parts: room for this many before the next intent of the turn. */
+export const PARTS_PER_INTENT = 1_024;
+
 const encoder = new TextEncoder();
 
 /** Whether a text is over the limit. Short texts, which are nearly all, are not measured. */

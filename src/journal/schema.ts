@@ -78,26 +78,26 @@ export class Schema {
 
   /** Whether the tables exist; makes none, so that a probe of an unused name leaves no storage. */
   exists(): boolean {
-    if (this.#core) return true;
-    const found = this.#host.sql.all(`SELECT 1 AS x FROM sqlite_master WHERE name = 'outbox_due'`);
-    if (found.length === 0) return false;
-    // Re-run in case an older version made them: every statement says IF NOT EXISTS.
-    this.ensure();
-    return true;
+    if (!this.#core) this.#look();
+    return this.#core;
   }
 
   /** Makes the tables where they are missing. Call inside a transaction. */
   ensure(): void {
-    if (this.#core) return;
+    if (this.exists()) return;
     for (const statement of CORE) this.#host.sql.run(statement);
-    const parts = new Set(
+    this.#core = true;
+  }
+
+  /** Learns what is there, in one query: each text of a query costs memory for as long as a chat lives. */
+  #look(): void {
+    const found = new Set(
       this.#host.sql.all<{ name: string }>(`SELECT name FROM sqlite_master`).map((row) => row.name),
     );
+    this.#core = CORE.every((statement) => found.has(nameOf(statement)));
     for (const part of Object.keys(LAZY) as LazyPart[]) {
-      const name = /EXISTS (\w+)/.exec(LAZY[part][0] ?? "")?.[1];
-      if (name !== undefined && parts.has(name)) this.#lazy.add(part);
+      if (found.has(nameOf(LAZY[part][0]))) this.#lazy.add(part);
     }
-    this.#core = true;
   }
 
   /** Whether an optional part exists (without making it). */
@@ -117,6 +117,11 @@ export class Schema {
     this.#core = false;
     this.#lazy.clear();
   }
+}
+
+/** The table or index that a statement makes. */
+function nameOf(statement: string): string {
+  return /EXISTS (\w+)/.exec(statement)?.[1] ?? "";
 }
 
 /** Reads a meta value. */

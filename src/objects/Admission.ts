@@ -140,7 +140,7 @@ export class Admission {
     const claimed = pass.idle && !waits && event.sender?.isBot !== true;
     const claim = claimed ? this.#core.claim() : null;
     const seq = journal.nextSeq();
-    const fresh = journal.inbox.insert({
+    const record = {
       seq,
       id: event.id,
       semantic: event.semanticKey ?? null,
@@ -148,7 +148,8 @@ export class Admission {
       payload,
       receivedAt: pass.now,
       claim,
-    });
+    };
+    const fresh = journal.inbox.insert(record);
     metrics.count(fresh ? "inboundJournaled" : "inboundDuplicates");
     if (!fresh) {
       this.#hasten(event.id, pass.now);
@@ -157,10 +158,7 @@ export class Admission {
     if (kept.media?.some((ref) => ref.unavailable !== undefined)) this.#remember(event);
     if (waits) pass.wakeAt = Math.min(pass.wakeAt, pass.now + quietOf(event, bot.busy));
     pass.idle = false;
-    if (claim !== null) {
-      const row = journal.inbox.get(seq);
-      if (row !== undefined) pass.receipt.claimed = { row, claim };
-    }
+    if (claim !== null) pass.receipt.claimed = { row: journal.inbox.fresh(record), claim };
     this.#interrupt(event, pass);
     return "accepted";
   }

@@ -4,8 +4,9 @@
  *
  * @module
  */
+
+import { PARTS_PER_INTENT } from "../journal/limits.ts";
 import type { OutboxRow } from "../journal/records.ts";
-import { PARTS_PER_INTENT } from "./render.ts";
 
 /** A send that is recorded only when its turn settles. */
 export interface SettledIntent {

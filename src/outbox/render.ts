@@ -7,13 +7,11 @@ import type { RenderedPart } from "../channels/channel.ts";
 import type { JsonObject } from "../channels/content.ts";
 import { PayloadTooLargeError } from "../channels/errors.ts";
 import type { Address } from "../channels/events.ts";
+import { PARTS_PER_INTENT } from "../journal/limits.ts";
 import type { OutboxRow } from "../journal/records.ts";
 import type { Core } from "../objects/Core.ts";
 import { forRender, type NormalContent, renderButtons } from "./content.ts";
 import { fingerprintOf } from "./keys.ts";
-
-/** Positions of one intent's parts: room for this many before the next intent of the turn. */
-export const PARTS_PER_INTENT = 1_024;
 
 /** Parts of an intent, and the button data that is too long for the platform. */
 export interface Rendered {
