@@ -99,7 +99,7 @@ export class Retention {
   #oldest(): number | undefined {
     const { journal } = this.#core;
     const keep = this.retentionMs();
-    const first = journal.bounds()?.first;
+    const first = journal.oldest();
     if (first === undefined) return undefined;
     const now = this.#core.now();
     const young = Math.ceil(first / 1_000) + keep;

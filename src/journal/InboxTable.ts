@@ -28,8 +28,10 @@ const COLUMNS =
 export class InboxTable {
   readonly #sql: Sql;
   readonly #schema: Schema;
-  /** Counted once in a life and kept in step; unknown in a cold actor and after a rollback. */
-  #counts: { open: number; waiting: number } | undefined;
+  /** Numbers of the open records; read once in a life. Unknown in a cold actor and after a rollback. */
+  #openSeqs: Set<number> | undefined;
+  /** The one open record, where it was admitted in this life: mostly there is no other to look for. */
+  #sole: InboxRow | undefined;
 
   constructor(sql: Sql, schema: Schema) {
     this.#sql = sql;
@@ -60,10 +62,7 @@ export class InboxTable {
         event.owed ?? 0,
         dead && !event.owed ? 0 : 1,
       ) > 0;
-    if (fresh && this.#counts !== undefined) {
-      if (!dead) this.#counts.waiting += 1;
-      if (!dead || event.owed) this.#counts.open += 1;
-    }
+    if (fresh && (!dead || event.owed)) this.#opened(event.seq, dead ? undefined : event);
     return fresh;
   }
 
@@ -102,7 +101,9 @@ export class InboxTable {
 
   /** Open records in order of arrival, from `after` (exclusive). */
   open(after: number, limit: number): InboxRow[] {
-    if (this.#counted().open === 0) return [];
+    const open = this.#open();
+    if (open.size === 0) return [];
+    if (this.#sole !== undefined) return this.#sole.seq > after ? [{ ...this.#sole }] : [];
     return this.#sql.all<InboxRow & SqlRow>(
       `SELECT ${COLUMNS} FROM inbox WHERE open = 1 AND seq > ? ORDER BY seq LIMIT ?`,
       after,
@@ -111,27 +112,36 @@ export class InboxTable {
   }
 
   /**
-   * How many events wait or run, counted up to `cap`. Counted once in a life and kept in step from then
-   * on: a flood must not read all that waits for each message that comes.
+   * How many events wait or run (or are over and not yet announced), counted up to `cap`. Asks nothing: a
+   * flood must not read all that waits for each message that comes.
    */
   countOpen(cap: number): number {
-    return Math.min(this.#counted().waiting, cap);
+    return Math.min(this.#open().size, cap);
   }
 
-  #counted(): { open: number; waiting: number } {
-    if (this.#counts === undefined) {
-      const [row] = this.#sql.all<{ open: number; waiting: number | null }>(
-        `SELECT count(*) AS open, sum(state IN ('pending', 'processing')) AS waiting FROM inbox
-           WHERE open = 1`,
-      );
-      this.#counts = { open: row?.open ?? 0, waiting: row?.waiting ?? 0 };
-    }
-    return this.#counts;
+  /** The tables were made just now: there is no record. */
+  born(): void {
+    this.#openSeqs = new Set();
+    this.#sole = undefined;
   }
 
-  /** Forgets what it counted: a transaction was rolled back, or all storage deleted. */
+  /** Forgets what it knew: a transaction was rolled back, or all storage deleted. */
   forget(): void {
-    this.#counts = undefined;
+    this.#openSeqs = undefined;
+    this.#sole = undefined;
+  }
+
+  #open(): Set<number> {
+    this.#openSeqs ??= new Set(
+      this.#sql.all<{ seq: number }>(`SELECT seq FROM inbox WHERE open = 1`).map((row) => row.seq),
+    );
+    return this.#openSeqs;
+  }
+
+  #opened(seq: number, event: NewEvent | undefined): void {
+    if (this.#openSeqs === undefined) return;
+    this.#openSeqs.add(seq);
+    this.#sole = this.#openSeqs.size === 1 && event !== undefined ? this.fresh(event) : undefined;
   }
 
   /** Records in order, oldest first, from `after` (exclusive). */
@@ -196,6 +206,7 @@ export class InboxTable {
   /** Deletes a finished record. */
   delete(seq: number): void {
     this.#sql.run(`DELETE FROM inbox WHERE seq = ?`, seq);
+    this.#openSeqs?.delete(seq);
   }
 
   #write(row: InboxRow, patch: Partial<InboxRow>, guard: string, params: SqlValue[]): boolean {
@@ -208,23 +219,22 @@ export class InboxTable {
       ...params,
     );
     if (changed > 0) {
-      this.#count(row, { ...row, ...patch });
+      this.#follow(row.seq, patch);
       Object.assign(row, patch);
     }
     return changed > 0;
   }
 
-  #count(before: InboxRow, after: InboxRow): void {
-    if (this.#counts === undefined) return;
-    this.#counts.waiting += Number(isWaiting(after.state)) - Number(isWaiting(before.state));
-    this.#counts.open += after.open - before.open;
+  /** Keeps what is known of open records in step with a write. */
+  #follow(seq: number, patch: Partial<InboxRow>): void {
+    if (this.#sole?.seq === seq) Object.assign(this.#sole, patch);
+    if (patch.open === undefined) return;
+    if (patch.open === 1) this.#opened(seq, undefined);
+    else this.#openSeqs?.delete(seq);
+    if (this.#sole?.seq === seq && patch.open === 0) this.#sole = undefined;
   }
 
   #page(query: string, before: number, limit: number): InboxRow[] {
     return this.#sql.all<InboxRow & SqlRow>(query, before, limit);
   }
-}
-
-function isWaiting(state: InboxState): boolean {
-  return state === "pending" || state === "processing";
 }

@@ -39,6 +39,9 @@ export class Journal {
   /** Whether the identity has still to be written. */
   #unsaved = false;
   #lastSeq = 0;
+  #firstSeq: number | undefined;
+  /** The tables were made in this life, so that their bounds are known. */
+  #born = false;
 
   constructor(host: Host, alarm: AlarmClock) {
     this.#host = host;
@@ -57,7 +60,11 @@ export class Journal {
     let value: T;
     try {
       value = this.#host.transaction(label, () => {
-        this.schema.ensure();
+        if (this.schema.ensure()) {
+          this.inbox.born();
+          this.outbox.born();
+          this.#born = true;
+        }
         const result = fn();
         // With the first rows, so that a call that records nothing leaves no storage behind.
         if (this.#unsaved && this.#identity !== undefined) {
@@ -68,7 +75,7 @@ export class Journal {
     } catch (error) {
       this.#alarm.rolledBack();
       this.schema.reset();
-      this.inbox.forget();
+      this.#forgetRows();
       throw error;
     }
     this.#unsaved = false;
@@ -126,10 +133,12 @@ export class Journal {
 
   /** The next sequence number: microseconds of the clock, or one more than the last. */
   nextSeq(): number {
-    if (this.#lastSeq === 0 && this.exists()) {
-      this.#lastSeq = this.bounds()?.last ?? 0;
+    if (this.#lastSeq === 0) {
+      this.#lastSeq = (this.#born || !this.exists() ? undefined : this.bounds()?.last) ?? 0;
+      this.outbox.since(this.#lastSeq);
     }
     this.#lastSeq = Math.max(this.#host.clock.now() * 1_000, this.#lastSeq + 1);
+    this.#firstSeq ??= this.#lastSeq;
     return this.#lastSeq;
   }
 
@@ -142,6 +151,11 @@ export class Journal {
     const last = Math.max(row?.b ?? 0, row?.d ?? 0);
     if (last === 0) return undefined;
     return { first: Math.min(row?.a ?? last, row?.c ?? last), last };
+  }
+
+  /** A number that no record is below; `undefined` when there is none. */
+  oldest(): number | undefined {
+    return this.#born ? this.#firstSeq : this.bounds()?.first;
   }
 
   /** Whether there is no record. */
@@ -158,7 +172,13 @@ export class Journal {
   /** Forgets what it knew of storage that was deleted. */
   forget(): void {
     this.schema.reset();
-    this.inbox.forget();
+    this.#forgetRows();
     this.#unsaved = this.#identity !== undefined;
+  }
+
+  #forgetRows(): void {
+    this.inbox.forget();
+    this.outbox.forget();
+    this.#born = false;
   }
 }

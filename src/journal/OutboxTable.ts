@@ -1,6 +1,7 @@
 /** Typed access to the outbox. @module */
 import type { Sql, SqlRow, SqlValue } from "../host/Host.ts";
 import { PARTS_PER_INTENT } from "./limits.ts";
+import { RecentRows } from "./RecentRows.ts";
 import { enforceOutbox, type OutboxRow, type OutboxState } from "./records.ts";
 import type { Schema } from "./schema.ts";
 
@@ -47,6 +48,9 @@ export interface OutboxPlace {
 export class OutboxTable {
   readonly #sql: Sql;
   readonly #schema: Schema;
+  readonly #recent = new RecentRows();
+  /** False where it is known that no row has a due time. */
+  #maybeDue = true;
 
   constructor(sql: Sql, schema: Schema) {
     this.#sql = sql;
@@ -58,6 +62,8 @@ export class OutboxTable {
     if (row.key !== null) this.#schema.need("keys");
     this.#needFor(row.state);
     this.#sql.run(INSERT, ...NAMES.map((name) => row[name]));
+    this.#recent.add(row);
+    if (row.due_at !== null) this.#maybeDue = true;
   }
 
   /** One row. */
@@ -95,6 +101,8 @@ export class OutboxTable {
    * kilobytes of memory for as long as it lives.
    */
   #range(turn: number, from: number, to: number): OutboxRow[] {
+    const known = this.#recent.rows(turn);
+    if (known !== undefined) return known.filter((row) => row.pos >= from && row.pos <= to);
     return this.#rows(`WHERE turn = ? AND pos >= ? AND pos <= ? ORDER BY pos`, turn, from, to);
   }
 
@@ -136,10 +144,34 @@ export class OutboxTable {
 
   /** Times and places of the rows due next. */
   nextDue(limit: number): (OutboxPlace & { due_at: number })[] {
-    return this.#sql.all<{ turn: number; pos: number; due_at: number }>(
+    if (!this.#maybeDue) return [];
+    const places = this.#sql.all<{ turn: number; pos: number; due_at: number }>(
       `SELECT turn, pos, due_at FROM outbox WHERE due_at IS NOT NULL ORDER BY due_at LIMIT ?`,
       limit,
     );
+    this.#maybeDue = places.length > 0;
+    return places;
+  }
+
+  /** The tables were made just now: there is no row. */
+  born(): void {
+    this.#maybeDue = false;
+  }
+
+  /** Rows of turns above this number are all written in this life. */
+  since(seq: number): void {
+    this.#recent.since(seq);
+  }
+
+  /** A turn is over: its rows are read from disk from now on. */
+  forgetTurn(turn: number): void {
+    this.#recent.drop(turn);
+  }
+
+  /** Forgets what it knew: a transaction was rolled back, or all storage deleted. */
+  forget(): void {
+    this.#recent.clear();
+    this.#maybeDue = true;
   }
 
   /** The latest time until which a rate limit holds this chat, from its rows. */
@@ -220,11 +252,13 @@ export class OutboxTable {
   /** Deletes one row. */
   deleteRow(turn: number, pos: number): void {
     this.#sql.run(`DELETE FROM outbox WHERE turn = ? AND pos = ?`, turn, pos);
+    this.#recent.drop(turn);
   }
 
   /** Deletes all rows of a turn. */
   deleteTurn(turn: number): void {
     this.#sql.run(`DELETE FROM outbox WHERE turn = ?`, turn);
+    this.#recent.drop(turn);
   }
 
   #needFor(state: OutboxState | undefined): void {
@@ -241,7 +275,11 @@ export class OutboxTable {
       row.pos,
       ...params,
     );
-    if (changed > 0) Object.assign(row, patch);
+    if (changed > 0) {
+      Object.assign(row, patch);
+      this.#recent.patch(row, patch);
+      if (patch.due_at != null) this.#maybeDue = true;
+    }
     return changed > 0;
   }
 

@@ -70,6 +70,8 @@ export type LazyPart = keyof typeof LAZY;
 export class Schema {
   readonly #host: Host;
   #core = false;
+  /** Whether any table was there when it last looked. */
+  #any = true;
   readonly #lazy = new Set<LazyPart>();
 
   constructor(host: Host) {
@@ -82,11 +84,13 @@ export class Schema {
     return this.#core;
   }
 
-  /** Makes the tables where they are missing. Call inside a transaction. */
-  ensure(): void {
-    if (this.exists()) return;
+  /** Makes the tables where they are missing. Call inside a transaction. Returns whether none was there. */
+  ensure(): boolean {
+    if (this.exists()) return false;
+    const none = !this.#any;
     for (const statement of CORE) this.#host.sql.run(statement);
     this.#core = true;
+    return none;
   }
 
   /** Learns what is there, in one query: each text of a query costs memory for as long as a chat lives. */
@@ -94,6 +98,7 @@ export class Schema {
     const found = new Set(
       this.#host.sql.all<{ name: string }>(`SELECT name FROM sqlite_master`).map((row) => row.name),
     );
+    this.#any = CORE.some((statement) => found.has(nameOf(statement)));
     this.#core = CORE.every((statement) => found.has(nameOf(statement)));
     for (const part of Object.keys(LAZY) as LazyPart[]) {
       if (found.has(nameOf(LAZY[part][0]))) this.#lazy.add(part);

@@ -159,6 +159,7 @@ export class Outbox {
     this.#drain.release(sends.seq);
     for (const row of sends.hasRows ? this.#core.journal.outbox.ofTurn(sends.seq) : [])
       this.#tell(row);
+    this.#core.journal.outbox.forgetTurn(sends.seq);
     this.#drain.kick();
   }
 

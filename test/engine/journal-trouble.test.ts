@@ -208,6 +208,8 @@ describe("a turn's send that had not begun", () => {
     await l.ann.post({ text: "hi" });
     await l.t.advance("1m");
     l.damage("UPDATE inbox SET payload = '{'");
+    // A life that wrote the record knows it; the next one reads it.
+    l.t.restart();
     await l.t.advance("3h");
     expect(l.told("durability:dead").map((event) => event.kind)).toEqual(["inbound"]);
     expect(l.states.filter((state) => state === "pending")).toEqual([]);
