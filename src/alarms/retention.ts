@@ -99,10 +99,13 @@ export class Retention {
   #oldest(): number | undefined {
     const { journal } = this.#core;
     const keep = this.retentionMs();
-    const first = journal.oldest();
-    if (first === undefined) return undefined;
     const now = this.#core.now();
-    const young = Math.ceil(first / 1_000) + keep;
+    const due = (seq: number) => Math.ceil(seq / 1_000) + keep;
+    const floor = journal.floor();
+    if (floor !== undefined && due(floor) > now) return due(floor) + slack(keep);
+    const first = journal.bounds()?.first;
+    if (first === undefined) return undefined;
+    const young = due(first);
     if (young > now) return young + slack(keep);
     // Old, but it may be kept for longer than others: look as the purge would.
     let next: number | undefined;

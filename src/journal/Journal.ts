@@ -40,6 +40,8 @@ export class Journal {
   #unsaved = false;
   #lastSeq = 0;
   #firstSeq: number | undefined;
+  /** Facts that were written in this life. */
+  readonly #facts = new Set<string>();
   /** The tables were made in this life, so that their bounds are known. */
   #born = false;
 
@@ -142,6 +144,18 @@ export class Journal {
     return this.#lastSeq;
   }
 
+  /** A rare fact of this actor; asks nothing where the tables were made in this life and it is not written. */
+  fact(key: string): string | undefined {
+    if (!this.exists() || (this.#born && !this.#facts.has(key))) return undefined;
+    return readMeta(this.#host.sql, key) || undefined;
+  }
+
+  /** Writes a rare fact; empty removes it. Call inside a commit. */
+  setFact(key: string, value: string): void {
+    this.#facts.add(key);
+    writeMeta(this.#host.sql, key, value);
+  }
+
   /** The lowest and the highest number of any record; `undefined` when there is none. */
   bounds(): { first: number; last: number } | undefined {
     const [row] = this.#host.sql.all<Record<"a" | "b" | "c" | "d", number | null>>(
@@ -153,9 +167,9 @@ export class Journal {
     return { first: Math.min(row?.a ?? last, row?.c ?? last), last };
   }
 
-  /** A number that no record is below; `undefined` when there is none. */
-  oldest(): number | undefined {
-    return this.#born ? this.#firstSeq : this.bounds()?.first;
+  /** A number that no record is below, where it is known without asking: all records are of this life. */
+  floor(): number | undefined {
+    return this.#born ? this.#firstSeq : undefined;
   }
 
   /** Whether there is no record. */
@@ -166,7 +180,7 @@ export class Journal {
   /** Whether nothing at all is kept, so that the storage can go. Where a chat has moved to is kept. */
   isEmpty(): boolean {
     if (!this.isBare() || this.side.anyState()) return false;
-    return !readMeta(this.#host.sql, "forward") && !readMeta(this.#host.sql, "forward_owed");
+    return this.fact("forward") === undefined && this.fact("forward_owed") === undefined;
   }
 
   /** Forgets what it knew of storage that was deleted. */

@@ -7,7 +7,6 @@
  *
  * @module
  */
-import { readMeta, writeMeta } from "../journal/schema.ts";
 import { TIMED_OUT, withDeadline } from "../time/Clock.ts";
 import type { ReceiveAnswer, ReceiveRequest } from "./Admission.ts";
 import type { Core } from "./Core.ts";
@@ -71,7 +70,7 @@ export class Migration {
     const key = chatKeyOf(channel, { chat: to.chat, ...thread });
     const other = chatActorName(bot.scope, identity.connection, key);
     if (other === this.#core.name) return;
-    writeMeta(host.sql, OWED, other);
+    journal.setFact(OWED, other);
     this.#owed = null;
     alarm.arm(this.#core.now() + RETRY_MS);
     host.keepAlive(Promise.resolve().then(() => this.install()));
@@ -97,7 +96,7 @@ export class Migration {
       const told = host.actors.call("ChatActor", other, "forward", payload);
       if ((await withDeadline(host.clock, CALL_MS, told)) === TIMED_OUT)
         throw new Error("the actor of the new name did not answer");
-      journal.commit("migration.installed", () => writeMeta(host.sql, OWED, ""));
+      journal.commit("migration.installed", () => journal.setFact(OWED, ""));
       this.#owed = null;
     } catch (error) {
       host.rethrowIfHalted(error);
@@ -116,9 +115,7 @@ export class Migration {
   /** This actor has the new name of a chat that another owns. */
   setForward(to: string): void {
     if (to === this.#core.name || this.#target() === to) return;
-    this.#core.journal.commit("migration.forward", () =>
-      writeMeta(this.#core.host.sql, FORWARD, to),
-    );
+    this.#core.journal.commit("migration.forward", () => this.#core.journal.setFact(FORWARD, to));
     this.#forward = null;
   }
 
@@ -207,18 +204,12 @@ export class Migration {
   }
 
   #target(): string | undefined {
-    if (this.#forward === null) this.#forward = this.#read(FORWARD);
+    if (this.#forward === null) this.#forward = this.#core.journal.fact(FORWARD);
     return this.#forward;
   }
 
   #owes(): string | undefined {
-    if (this.#owed === null) this.#owed = this.#read(OWED);
+    if (this.#owed === null) this.#owed = this.#core.journal.fact(OWED);
     return this.#owed;
-  }
-
-  #read(key: string): string | undefined {
-    const { journal, host } = this.#core;
-    if (!journal.exists()) return undefined;
-    return readMeta(host.sql, key) || undefined;
   }
 }

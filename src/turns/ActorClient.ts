@@ -36,7 +36,7 @@ interface Target {
 
 /** The client of one bot. */
 export class ActorClient implements Client {
-  readonly durability: DurabilityClient;
+  #durability: DurabilityClient | undefined;
   readonly #calls: ActorCalls;
   readonly #bot: BotRuntime;
   readonly #uuid: () => string;
@@ -58,7 +58,12 @@ export class ActorClient implements Client {
     this.#bot = bot;
     this.#uuid = uuid;
     this.#origin = origin;
-    this.durability = new ActorDurability(this.#calls, (address) => this.#target(address).actor);
+  }
+
+  /** Made when it is asked for: every live chat has two clients, and few of their bots look. */
+  get durability(): DurabilityClient {
+    this.#durability ??= new ActorDurability(this.#calls, (to) => this.#target(to).actor);
+    return this.#durability;
   }
 
   chat(address: Address | string): ChatClient {

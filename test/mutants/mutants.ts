@@ -122,7 +122,7 @@ export const MUTANTS: readonly Mutant[] = [
     first: "test/engine/migration.test.ts",
     breaks: "a moved chat's new name is never told where its chat lives",
     file: "src/objects/Migration.ts",
-    find: "    writeMeta(host.sql, OWED, other);\n",
+    find: "    journal.setFact(OWED, other);\n",
     replace: "",
   },
   {
