@@ -55,6 +55,7 @@ export class Chat {
       tools,
     );
     this.#inbox = new Inbox(core, this.#outbox, runner, onTrouble);
+    this.#inbox.onJoined = (id) => this.#acks.note(id, "ended");
     this.#retention = new Retention(core);
     this.#operations = new Operations(core, this.#inbox, this.#outbox, side, log);
     this.#migration = new Migration(core);

@@ -59,6 +59,9 @@ export class Inbox {
     this.#loopGuard = new LoopGuard(core.bot.busy.loopGuard);
   }
 
+  /** Told of each message that joined another's turn; filled in by the engine. */
+  onJoined: (id: string) => void = () => undefined;
+
   /** Whether a turn is running. */
   get live(): boolean {
     return this.#running;
@@ -256,6 +259,7 @@ export class Inbox {
       }
       this.#core.alarm.arm(now + this.#core.watchdogMs);
     });
+    for (const member of burst?.members ?? []) this.onJoined(member.id);
     if (row.runs > 1) this.#onTrouble();
     return claim;
   }

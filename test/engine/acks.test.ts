@@ -135,6 +135,20 @@ describe("ack", () => {
     expect(l.screen).toEqual(["once"]);
   });
 
+  test("a message that joins another's turn is answered when that turn begins", async () => {
+    const l = held("manual", (l, bot) => bot.otherwise(() => l().sleep(60_000)));
+    const answered: number[] = [];
+    for (const id of ["a", "b"]) {
+      const item = l.message(id, id, { groupId: "g" });
+      void l.receive([item]).then(() => answered.push(l.now));
+    }
+    await l.t.advance(1_500);
+    expect(answered).toHaveLength(1);
+    await l.t.advance(DEADLINE_MS);
+    expect(answered).toHaveLength(2);
+    await l.t.idle();
+  });
+
   test("holding acks with burst or interrupt are refused where a platform delivers one by one", () => {
     for (const concurrency of ["burst", "interrupt"] as const) {
       const make = () => new Bot({ id: "x", channels: [telegram()], ack: "manual", concurrency });

@@ -97,6 +97,8 @@ function worldOf(t: TestBot, column: Column): World {
       commitFailRate: 0,
       statuses: false,
       busy: {},
+      pace: undefined,
+      polled: false,
       move: undefined,
       events: [],
     },

@@ -112,7 +112,7 @@ function checkEvents(world: World, records: ChatRecords, fail: Fail): void {
     if (
       row.state === "dead" &&
       world.plan.crashRate === 0 &&
-      !event.ops.some((op) => op.op === "retry")
+      !event.ops.some((op) => op.op === "retry" || op.op === "nack")
     ) {
       fail(`${event.id} died without any crash: ${row.error}`);
     }
@@ -290,7 +290,9 @@ function checkOrder(world: World, records: ChatRecords, fail: Fail): void {
   const again = new Set(
     records.events
       .filter((row) =>
-        eventsOf(world, records, row).some((event) => event.ops.some((op) => op.op === "retry")),
+        eventsOf(world, records, row).some((event) =>
+          event.ops.some((op) => op.op === "retry" || op.op === "nack"),
+        ),
       )
       .map((row) => row.id),
   );

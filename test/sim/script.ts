@@ -35,7 +35,9 @@ export type Op =
   /** Fails. */
   | { op: "throw" }
   /** Asks to be run again, on the first run only. */
-  | { op: "retry"; after?: number };
+  | { op: "retry"; after?: number }
+  /** Refuses the event on the first run, and goes on. */
+  | { op: "nack" };
 
 /** What the handler of one event saw. */
 export interface Seen {
@@ -146,6 +148,9 @@ async function run(ctx: Context<Cloudflare.Env>, op: Op, watch: Watch, seen: See
       return;
     case "sleep":
       await watch.sleep(op.ms);
+      return;
+    case "nack":
+      if (ctx.attempt === 1) ctx.nack(new Error("not yet"), { after: "5s" });
       return;
     case "throw":
       throw new Error("the script says so");

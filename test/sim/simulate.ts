@@ -4,15 +4,22 @@
  *
  * @module
  */
-import type { DeliveryClass } from "../../src/channels/channel.ts";
+import type {
+  ChannelPolling,
+  DeliveryClass,
+  InboundItem,
+  Pace,
+} from "../../src/channels/channel.ts";
 import { Chat } from "../../src/objects/Chat.ts";
-import { chatActorName } from "../../src/objects/names.ts";
+import { ConnectionBook } from "../../src/objects/ConnectionBook.ts";
+import { chatActorName, connectionActorName } from "../../src/objects/names.ts";
 import { RegistryBook } from "../../src/objects/RegistryBook.ts";
 import { type Fault, MockPlatform } from "../../src/testing/MockPlatform.ts";
 import { mockProvider } from "../../src/testing/MockProvider.ts";
 import { NodeRuntime } from "../../src/testing/node/NodeRuntime.ts";
 import { busyUntil } from "../../src/testing/quiet.ts";
 import { seededRandom } from "../../src/testing/random.ts";
+import { sleep } from "../../src/time/Clock.ts";
 import type { Bot } from "../../src/turns/Bot.ts";
 import type { BusyOptions } from "../../src/turns/busyOptions.ts";
 import type { AmbiguousPolicy, DurabilityOptions } from "../../src/turns/options.ts";
@@ -32,6 +39,8 @@ export interface SimEvent {
   chat: string;
   at: number;
   sender: string;
+  /** The album that it is part of. */
+  group?: string;
   ops: Op[];
   /** A notice of the platform that the chat has another name. */
   migration?: { to?: string; from?: string };
@@ -58,6 +67,10 @@ export interface Plan {
   /** Whether the platform reports deliveries. */
   statuses: boolean;
   busy: BusyOptions;
+  /** How fast the platform lets one chat be written to. */
+  pace: Pace | undefined;
+  /** Updates are fetched through a connection instead of delivered by a webhook. */
+  polled: boolean;
   move: Move | undefined;
   events: SimEvent[];
 }
@@ -108,7 +121,8 @@ function makeOps(random: Random, id: string): Op[] {
     else if (roll < 0.86) ops.push({ op: "relay", text });
     else if (roll < 0.93)
       ops.push({ op: "sleep", ms: pick(random, [1, 50, 2_000, 20_000, 70_000]) });
-    else if (roll < 0.96) ops.push({ op: "throw" });
+    else if (roll < 0.95) ops.push({ op: "throw" });
+    else if (roll < 0.97) ops.push({ op: "nack" });
     else ops.push(random() < 0.5 ? { op: "retry" } : { op: "retry", after: 90_000 });
   }
   return ops;
@@ -127,6 +141,9 @@ const BUSY: readonly BusyOptions[] = [
   {},
   { concurrency: { mode: "burst", quiet: 1_000, maxWait: 4_000 } },
   { concurrency: "interrupt" },
+  { ack: "after_agent_dispatch" },
+  { ack: "after_durable_send" },
+  { ack: "manual" },
 ];
 
 /** The platform renames one chat: it says so under both names, and nothing is said under the old one later. */
@@ -165,6 +182,7 @@ export function planOf(seed: number): Plan {
         ? Math.min(last + between(random, 0, 2_500), CHAOS_MS * 0.7)
         : between(random, 0, CHAOS_MS * 0.7),
       sender: random() < 0.8 ? "u1" : "u2",
+      ...(quick && random() < 0.2 ? { group: "album" } : {}),
       ops: makeOps(random, id),
       admitted: false,
     });
@@ -198,6 +216,8 @@ export function planOf(seed: number): Plan {
     commitFailRate: calm ? 0 : pick(random, [0, 0, 0.02]),
     statuses: random() < 0.3,
     busy: pick(random, BUSY),
+    pace: random() < 0.2 ? { burst: 2, perMs: 1_500 } : undefined,
+    polled: move === undefined && random() < 0.2,
     move,
     events,
   };
@@ -226,7 +246,11 @@ export async function simulate(seed: number): Promise<string[]> {
   const runtime = new NodeRuntime({
     seed,
     make: (host, kind, name) =>
-      kind === "Registry" ? new RegistryBook(host) : new Chat(host, bot, name),
+      kind === "Registry"
+        ? new RegistryBook(host)
+        : kind === "Connection"
+          ? new ConnectionBook(host, bot, name)
+          : new Chat(host, bot, name),
   });
   const start = runtime.clock.now();
   const chaos = () => runtime.clock.now() < start + CHAOS_MS;
@@ -239,10 +263,11 @@ export async function simulate(seed: number): Promise<string[]> {
     announced: [],
     sleep: (ms) => new Promise((resolve) => runtime.clock.setTimer(ms, resolve)),
   };
-  const channel = mockProvider({
+  const mock = mockProvider({
     platform,
     capabilities: {
       text: { limit: TEXT_LIMIT, unit: "codepoints" },
+      ...(plan.pace === undefined ? {} : { pacing: { direct: plan.pace, group: plan.pace } }),
       ...(plan.statuses ? { statuses: true as const } : {}),
       delivery: {
         class: plan.class,
@@ -251,9 +276,11 @@ export async function simulate(seed: number): Promise<string[]> {
       },
     },
   });
+  const channel = plan.polled ? { ...mock, polling: feedOf(plan, runtime, start) } : mock;
   bot = scriptBot(channel, plan.durability, plan.busy, () => watch);
   const home = (chat: string) => (chat === plan.move?.to ? plan.move.chat : chat);
   const actorOf = (chat: string) => chatActorName(bot.scope, "mock", home(chat));
+  const connection = connectionActorName(bot.scope, "mock");
   const early: string[] = [];
   const gates = new Map<string, number>();
   platform.latency = () =>
@@ -288,12 +315,13 @@ export async function simulate(seed: number): Promise<string[]> {
     return result;
   };
   runtime.onProbe = (hit) => {
-    const dies = hit.kind === "ChatActor" && chaos() && random() < plan.crashRate;
+    const dies = hit.kind !== "Registry" && chaos() && random() < plan.crashRate;
     // What the platform said is lost with the process that heard it, if it dies before the record.
     if (dies && hit.label !== "outbox.markSent") gates.delete(hit.actor);
     return dies;
   };
-  runtime.onCommit = () => {
+  runtime.onCommit = (actor) => {
+    if (actor === connection) return;
     if (chaos() && random() < plan.commitFailRate)
       throw new Error("database or disk is full: SQLITE_FULL");
   };
@@ -309,10 +337,12 @@ export async function simulate(seed: number): Promise<string[]> {
     early,
     rested: false,
   };
-  deliverAll(world, random, start);
+  if (plan.polled) poll(runtime, connection);
+  else deliverAll(world, random, start);
   if (plan.crashRate > 0) scheduleKills(world, random);
   await runtime.advance(CHAOS_MS);
-  const delivered = () => plan.events.every((event) => event.admitted);
+  const delivered = () =>
+    plan.events.every((event) => event.admitted || (plan.polled && isOnRecord(world, event)));
   world.rested = await runtime.until(
     () => delivered() && !busyUntil(runtime) && !anyScheduled(world),
     REST_MS,
@@ -320,6 +350,45 @@ export async function simulate(seed: number): Promise<string[]> {
   const violations = checkRun(world);
   runtime.close();
   return violations;
+}
+
+/** The updates of a platform that are fetched: confirmed by the cursor of the next poll, and not before. */
+function feedOf(plan: Plan, runtime: NodeRuntime, start: number): ChannelPolling<MockPlatform> {
+  const feed = [...plan.events].sort((a, b) => a.at - b.at);
+  return {
+    account: async () => ({ ok: true, account: { id: "1", name: "mock" } }),
+    poll: async (cursor) => {
+      const from = cursor === undefined ? 0 : Number(cursor);
+      const ready = () =>
+        feed.slice(from).filter((event) => start + event.at <= runtime.clock.now());
+      for (let waited = 0; waited < 5 && ready().length === 0; waited += 1)
+        await sleep(runtime.clock, 1_000);
+      const updates = ready().map((event, index) => ({
+        cursor: String(from + index + 1),
+        items: itemsOf(plan, [event], start),
+      }));
+      return { ok: true, updates };
+    },
+  };
+}
+
+/** Has a connection fetch, as often as it takes to tell it. */
+function poll(runtime: NodeRuntime, connection: string): void {
+  const start = () => {
+    runtime.call("Connection", connection, "poll.start", "{}").catch(() => {
+      runtime.clock.setTimer(1_000, start);
+    });
+  };
+  start();
+}
+
+/** Whether a chat has an event. */
+function isOnRecord(world: World, event: SimEvent): boolean {
+  const storage = world.runtime.storage("ChatActor", world.actorOf(event.chat));
+  const ready = storage.all(`SELECT 1 AS x FROM sqlite_master WHERE name = 'inbox'`, []);
+  return (
+    ready.length > 0 && storage.all(`SELECT 1 AS x FROM inbox WHERE id = ?`, [event.id]).length > 0
+  );
 }
 
 /** The platform reports a delivery: late, twice, or not at all. */
@@ -393,20 +462,7 @@ async function receive(world: World, batch: readonly SimEvent[], start: number):
   const named = plan.events.find((event) => event.migration?.from !== undefined);
   const early = chat.id === plan.move?.to && named?.admitted !== true;
   if (early && !batch.some((event) => event === named)) return false;
-  const items = batch.map((event) => ({
-    type: "event",
-    event: {
-      id: event.id,
-      kind: event.migration === undefined ? "message" : "mock:moved",
-      ...(event.migration === undefined ? {} : { migration: event.migration }),
-      channel: "mock",
-      connection: "mock",
-      chat,
-      sender: { id: event.sender },
-      at: start + event.at,
-      text: JSON.stringify(event.ops),
-    },
-  }));
+  const items = itemsOf(plan, batch, start);
   try {
     const answer = await world.runtime.call(
       "ChatActor",
@@ -418,6 +474,25 @@ async function receive(world: World, batch: readonly SimEvent[], start: number):
   } catch {
     return false;
   }
+}
+
+/** Events as the edge hands them on. */
+function itemsOf(plan: Plan, batch: readonly SimEvent[], start: number): InboundItem[] {
+  return batch.map((event) => ({
+    type: "event",
+    event: {
+      id: event.id,
+      kind: event.migration === undefined ? "message" : "mock:moved",
+      ...(event.migration === undefined ? {} : { migration: event.migration }),
+      ...(event.group === undefined ? {} : { groupId: event.group }),
+      channel: "mock",
+      connection: "mock",
+      chat: { id: nameOf(plan, event), kind: "direct" },
+      sender: { id: event.sender },
+      at: start + event.at,
+      text: JSON.stringify(event.ops),
+    },
+  }));
 }
 
 /** Evictions and whole-process deaths at random moments, beside those at labelled steps. */
