@@ -21,6 +21,7 @@ export interface Mutant {
 export const MUTANTS: readonly Mutant[] = [
   {
     name: "claim fence",
+    first: "test/engine/claims.test.ts",
     breaks: "a run that lost its claim writes its state all the same",
     file: "src/journal/InboxTable.ts",
     find: "` AND claim = ? AND state = 'processing'`, [",
@@ -28,6 +29,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: "sending mark",
+    first: "test/engine/evidence.test.ts",
     breaks: "after a crash nobody knows that a call may have been made",
     file: "src/journal/OutboxTable.ts",
     find: "...NAMES.map((name) => row[name])",
@@ -37,12 +39,14 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: "dedupe",
     breaks: "a redelivered event runs twice",
-    file: "src/objects/Inbox.ts",
-    find: "        id: event.id,\n        semantic",
-    replace: "        id: `$" + "{event.id}/$" + "{seq}`,\n        semantic",
+    first: "test/engine/inbox-admission.test.ts",
+    file: "src/objects/Admission.ts",
+    find: "      id: event.id,\n      semantic",
+    replace: "      id: `$" + "{event.id}/$" + "{seq}`,\n      semantic",
   },
   {
     name: "re-arm",
+    first: "test/engine/inbox-failures.test.ts",
     breaks: "after its first alarm a chat sleeps for ever",
     file: "src/objects/Chat.ts",
     find: 'journal.commit("alarm.rearm", () => alarm.arm(next))',
@@ -50,6 +54,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: "progress rule",
+    first: "test/engine/inbox-poison.test.ts",
     breaks: "an event that kills the process does so for ever",
     file: "src/turns/poison.ts",
     find: "reached > row.progress ? row.stalled : row.stalled + 1",
@@ -57,6 +62,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: "part order",
+    first: "test/engine/parts.test.ts",
     breaks: "the second half of a message comes before the first",
     file: "src/outbox/Drain.ts",
     find: "return previous !== undefined && isOpen(previous);",
@@ -64,6 +70,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: "frozen request",
+    first: "test/engine/frozen.test.ts",
     breaks: "a repeat under the same marker carries another text",
     file: "src/outbox/render.ts",
     find: "if (row.part !== 0 || !untouched) return undefined;",
@@ -71,6 +78,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: "atomic settle",
+    first: "test/engine/state.test.ts",
     breaks: "state is written apart from the turn's end, so a crash between doubles or drops it",
     file: "src/turns/TurnRunner.ts",
     find: "    return journal.commit(label, () => {",
@@ -79,6 +87,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: "sticky evidence",
+    first: "test/engine/sticky.test.ts",
     breaks:
       "a send that may have happened is called dead, and is resent by an operator who trusts that",
     file: "src/outbox/verdict.ts",
@@ -87,6 +96,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: "announcement flag",
+    first: "test/engine/hooks.test.ts",
     breaks: "a death that a crash interrupted is never announced",
     file: "src/outbox/Announcer.ts",
     find: "      await this.#call(async (tools) => {",
