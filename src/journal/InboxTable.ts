@@ -29,7 +29,7 @@ export class InboxTable {
   readonly #sql: Sql;
   readonly #schema: Schema;
   /** Numbers of the open records; read once in a life. Unknown in a cold actor and after a rollback. */
-  #openSeqs: Set<number> | undefined;
+  #openSeqs: OpenSeqs | undefined;
   /** The one open record, where it was admitted in this life: mostly there is no other to look for. */
   #sole: InboxRow | undefined;
 
@@ -62,7 +62,9 @@ export class InboxTable {
         event.owed ?? 0,
         dead && !event.owed ? 0 : 1,
       ) > 0;
-    if (fresh && (!dead || event.owed)) this.#opened(event.seq, dead ? undefined : event);
+    if (fresh && (!dead || event.owed)) {
+      this.#opened(event.seq, !dead, dead ? undefined : event);
+    }
     return fresh;
   }
 
@@ -112,16 +114,16 @@ export class InboxTable {
   }
 
   /**
-   * How many events wait or run (or are over and not yet announced), counted up to `cap`. Asks nothing: a
-   * flood must not read all that waits for each message that comes.
+   * How many events wait or run, counted up to `cap`. Asks nothing: a flood must not read all that waits
+   * for each message that comes.
    */
   countOpen(cap: number): number {
-    return Math.min(this.#open().size, cap);
+    return Math.min(this.#open().waiting, cap);
   }
 
   /** The tables were made just now: there is no record. */
   born(): void {
-    this.#openSeqs = new Set();
+    this.#openSeqs = new OpenSeqs();
     this.#sole = undefined;
   }
 
@@ -131,16 +133,20 @@ export class InboxTable {
     this.#sole = undefined;
   }
 
-  #open(): Set<number> {
-    this.#openSeqs ??= new Set(
-      this.#sql.all<{ seq: number }>(`SELECT seq FROM inbox WHERE open = 1`).map((row) => row.seq),
-    );
+  #open(): OpenSeqs {
+    if (this.#openSeqs === undefined) {
+      this.#openSeqs = new OpenSeqs();
+      const rows = this.#sql.all<{ seq: number; state: InboxState }>(
+        `SELECT seq, state FROM inbox WHERE open = 1`,
+      );
+      for (const { seq, state } of rows) this.#openSeqs.set(seq, isWaiting(state));
+    }
     return this.#openSeqs;
   }
 
-  #opened(seq: number, event: NewEvent | undefined): void {
+  #opened(seq: number, waiting: boolean, event: NewEvent | undefined): void {
     if (this.#openSeqs === undefined) return;
-    this.#openSeqs.add(seq);
+    this.#openSeqs.set(seq, waiting);
     this.#sole = this.#openSeqs.size === 1 && event !== undefined ? this.fresh(event) : undefined;
   }
 
@@ -219,22 +225,56 @@ export class InboxTable {
       ...params,
     );
     if (changed > 0) {
-      this.#follow(row.seq, patch);
+      this.#follow(row, patch);
       Object.assign(row, patch);
     }
     return changed > 0;
   }
 
   /** Keeps what is known of open records in step with a write. */
-  #follow(seq: number, patch: Partial<InboxRow>): void {
+  #follow(row: InboxRow, patch: Partial<InboxRow>): void {
+    const { seq } = row;
     if (this.#sole?.seq === seq) Object.assign(this.#sole, patch);
-    if (patch.open === undefined) return;
-    if (patch.open === 1) this.#opened(seq, undefined);
-    else this.#openSeqs?.delete(seq);
-    if (this.#sole?.seq === seq && patch.open === 0) this.#sole = undefined;
+    if (patch.open === 0) {
+      this.#openSeqs?.delete(seq);
+      if (this.#sole?.seq === seq) this.#sole = undefined;
+    } else if (patch.open === 1) {
+      this.#opened(seq, isWaiting(patch.state ?? row.state), undefined);
+    } else if (patch.state !== undefined && this.#openSeqs?.has(seq)) {
+      this.#openSeqs.set(seq, isWaiting(patch.state));
+    }
   }
 
   #page(query: string, before: number, limit: number): InboxRow[] {
     return this.#sql.all<InboxRow & SqlRow>(query, before, limit);
+  }
+}
+
+function isWaiting(state: InboxState): boolean {
+  return state === "pending" || state === "processing";
+}
+
+/** Numbers of open records, and how many of them wait or run; the others have still to be announced. */
+class OpenSeqs {
+  readonly #waits = new Map<number, boolean>();
+  waiting = 0;
+
+  get size(): number {
+    return this.#waits.size;
+  }
+
+  has(seq: number): boolean {
+    return this.#waits.has(seq);
+  }
+
+  set(seq: number, waits: boolean): void {
+    this.delete(seq);
+    this.#waits.set(seq, waits);
+    if (waits) this.waiting += 1;
+  }
+
+  delete(seq: number): void {
+    if (this.#waits.get(seq) === true) this.waiting -= 1;
+    this.#waits.delete(seq);
   }
 }

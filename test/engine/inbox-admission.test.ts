@@ -227,3 +227,21 @@ test("an external event reaches its handler once, whatever how often it is sent"
   expect([first.accepted, again.accepted]).toEqual([true, false]);
   expect(l.screen).toEqual(['paid {"sum":5}']);
 });
+
+test("dead events whose listener never works do not fill the queue", async () => {
+  const l = lab({
+    durability: { inbox: { maxPending: 2 } },
+    setup: (bot) => {
+      bot.on("durability:dead", () => {
+        throw new Error("the ops channel is away");
+      });
+      echoing(bot);
+    },
+  });
+  for (const id of ["a", "b", "c"]) {
+    await l.receive([{ type: "bad", id, chat: l.ann.chat, error: "broken", sample: "{" }]);
+  }
+  expect(await l.receive([l.message("m", "hello")])).toEqual({ ok: true, results: ["accepted"] });
+  await l.t.advance(100);
+  expect(l.screen).toEqual(["ok hello"]);
+});
