@@ -34,7 +34,9 @@ export class Turn {
   readonly sends: TurnSends;
   readonly state: TurnState;
   readonly steps: Steps;
-  readonly abort = new AbortController();
+  /** Made when the handler asks for its signal: a native object for each turn that few look at. */
+  #abort: AbortController | undefined;
+  #closedFor: { reason: unknown } | undefined;
   /** Set by `nack`: run again, whatever the handler does. */
   retry: RetryRequest | undefined;
   /** Resolves when a newer message of the sender stops this turn. */
@@ -102,6 +104,17 @@ export class Turn {
   /** No further sends: the turn is settled, timed out or interrupted. */
   close(reason?: unknown): void {
     this.sends.closed = true;
-    if (reason !== undefined) this.abort.abort(reason);
+    if (reason === undefined) return;
+    this.#closedFor = { reason };
+    this.#abort?.abort(reason);
+  }
+
+  /** Aborts when the turn is timed out or interrupted. */
+  get signal(): AbortSignal {
+    if (this.#abort === undefined) {
+      this.#abort = new AbortController();
+      if (this.#closedFor !== undefined) this.#abort.abort(this.#closedFor.reason);
+    }
+    return this.#abort.signal;
   }
 }

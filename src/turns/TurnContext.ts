@@ -97,7 +97,7 @@ export class TurnContext implements Context {
   }
 
   get signal(): AbortSignal {
-    return this.#turn.abort.signal;
+    return this.#turn.signal;
   }
 
   get message(): Context["message"] {
