@@ -60,6 +60,7 @@ export class Journal {
    */
   commit<T>(label: CommitLabel, fn: () => NotPromise<T>): T {
     let value: T;
+    const before = { identity: this.#identity, unsaved: this.#unsaved };
     try {
       value = this.#host.transaction(label, () => {
         if (this.schema.ensure()) {
@@ -78,6 +79,9 @@ export class Journal {
       this.#alarm.rolledBack();
       this.schema.reset();
       this.#forgetRows();
+      // A move that was not committed has not happened.
+      this.#identity = before.identity;
+      this.#unsaved = before.unsaved;
       throw error;
     }
     this.#unsaved = false;

@@ -134,6 +134,22 @@ describe("a group that moves", () => {
     });
   });
 
+  test("a move whose commit is refused happens with its redelivery, whole", async () => {
+    const l = group();
+    await deliver(l, OLD, l.message("a", "one"));
+    await l.t.idle();
+    move(l);
+    // The disk fails in the middle of the commit, once the move is known in memory.
+    l.damage("CREATE TRIGGER full BEFORE INSERT ON meta BEGIN SELECT RAISE(ABORT, 'full'); END");
+    await expect(deliver(l, OLD, toEvent(l))).rejects.toThrow("full");
+    l.damage("DROP TRIGGER full");
+    await deliver(l, OLD, toEvent(l));
+    await l.t.idle();
+    await deliver(l, NEW, l.message("c", "two"));
+    await l.t.idle();
+    expect(said(l, NEW)).toEqual(["two 2"]);
+  });
+
   test("a client that knows either name reaches one chat", async () => {
     const l = group();
     await deliver(l, OLD, l.message("a", "one"));
