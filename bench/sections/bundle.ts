@@ -1,35 +1,12 @@
 /** The size of what is deployed. @module */
-import { gzipSync } from "node:zlib";
-import { build } from "esbuild";
+import { bundle as bundleOf } from "../../test/engine/bundle.ts";
 import type { Result, Section } from "../lib/section.ts";
 
 /** Bytes of gzip that a bot with one channel may have. */
 const LIMIT_KB = 120;
 
-async function gzipKb(channels: readonly string[]): Promise<number> {
-  const { outputFiles } = await build({
-    stdin: {
-      contents: `
-        import { Bot, ${channels.join(", ")} } from "holdfast";
-        import { serve } from "holdfast/cloudflare";
-        const channels = [${channels.map((name) => `${name}()`).join(", ")}];
-        const app = serve(new Bot({ id: "size", channels }));
-        export default app.handler;
-        export class ChatActor extends app.ChatActor {}
-        export class Connection extends app.Connection {}
-        export class Registry extends app.Registry {}
-      `,
-      resolveDir: process.cwd(),
-      loader: "ts",
-    },
-    bundle: true,
-    minify: true,
-    write: false,
-    format: "esm",
-    target: "es2024",
-    external: ["cloudflare:*", "node:*"],
-  });
-  return gzipSync(outputFiles[0]?.contents ?? new Uint8Array()).length / 1_000;
+async function gzipKb(...channels: readonly string[]): Promise<number> {
+  return (await bundleOf(...channels)).gzip / 1_000;
 }
 
 /** The section. */
@@ -38,8 +15,8 @@ export const bundle: Section = {
   async run(bench): Promise<Result> {
     bench.say("bundle");
     const sizes = {
-      telegram: await gzipKb(["telegram"]),
-      both: await gzipKb(["telegram", "webchat"]),
+      telegram: await gzipKb("telegram"),
+      both: await gzipKb("telegram", "webchat"),
     };
     return {
       title: "Bundle",

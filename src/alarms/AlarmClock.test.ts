@@ -9,6 +9,7 @@ function clock(wanted?: number) {
   const host = {
     clock: { now: () => now.at },
     setAlarm: (at: number) => void set.push(at),
+    transaction: <T>(_label: string, fn: () => T) => fn(),
   } as unknown as Host;
   return { now, set, alarm: new AlarmClock(host, () => wanted) };
 }
@@ -17,8 +18,7 @@ describe("the alarm", () => {
   test("is written once for many wishes, and again only for an earlier one", () => {
     const { set, alarm } = clock();
     for (const at of [200_000, 250_000, 200_000, 150_000, 160_000]) {
-      alarm.arm(at);
-      alarm.committed();
+      alarm.commit("rows", () => alarm.arm(at));
     }
     expect(set).toEqual([200_000, 150_000]);
   });
@@ -37,18 +37,20 @@ describe("the alarm", () => {
 
   test("that was rolled back with its rows is set again", () => {
     const { set, alarm } = clock();
-    alarm.arm(200_000);
-    alarm.committed();
-    alarm.arm(150_000);
-    alarm.rolledBack();
+    alarm.commit("rows", () => alarm.arm(200_000));
+    const full = () =>
+      alarm.commit("rows", () => {
+        alarm.arm(150_000);
+        throw new Error("the disk is full");
+      });
+    expect(full).toThrow("full");
     alarm.arm(150_000);
     expect(set).toEqual([200_000, 150_000, 150_000]);
   });
 
   test("that should have come more than five seconds ago is taken for lost", () => {
     const { now, set, alarm } = clock();
-    alarm.arm(110_000);
-    alarm.committed();
+    alarm.commit("rows", () => alarm.arm(110_000));
     now.at = 114_000;
     alarm.arm(200_000);
     expect(set).toHaveLength(1);
@@ -60,12 +62,10 @@ describe("the alarm", () => {
 
   test("that has fired, or went with the storage, is set anew", () => {
     const { set, alarm } = clock();
-    alarm.arm(200_000);
-    alarm.committed();
+    alarm.commit("rows", () => alarm.arm(200_000));
     alarm.fired();
     expect(alarm.isLaterThan(300_000)).toBe(true);
-    alarm.arm(300_000);
-    alarm.committed();
+    alarm.commit("rows", () => alarm.arm(300_000));
     alarm.reset();
     alarm.arm(400_000);
     expect(set).toEqual([200_000, 300_000, 400_000]);

@@ -6,7 +6,7 @@
  *
  * @module
  */
-import type { Host } from "../host/Host.ts";
+import type { Host, NotPromise } from "../host/Host.ts";
 
 /** Never sooner than this after now, so that no bug can make an alarm spin (§11). */
 const FLOOR_MS = 10;
@@ -27,6 +27,23 @@ export class AlarmClock {
   constructor(host: Host, wanted: () => number | undefined) {
     this.#host = host;
     this.#wanted = wanted;
+  }
+
+  /**
+   * Runs one labelled commit. The armed copy follows the rows: it is set after the commit and untouched by
+   * a rollback.
+   */
+  commit<T>(label: string, fn: () => NotPromise<T>): T {
+    let value: T;
+    try {
+      value = this.#host.transaction(label, fn);
+    } catch (error) {
+      this.#pending = undefined;
+      throw error;
+    }
+    if (this.#pending !== undefined) this.#armed = this.#pending;
+    this.#pending = undefined;
+    return value;
   }
 
   /** Makes sure that the actor wakes by `at`. Call inside the commit of the rows that need it. */
@@ -58,17 +75,6 @@ export class AlarmClock {
   /** The copy is not to be trusted. */
   forget(): void {
     this.#armed = undefined;
-    this.#pending = undefined;
-  }
-
-  /** What `arm` wrote is on disk. */
-  committed(): void {
-    if (this.#pending !== undefined) this.#armed = this.#pending;
-    this.#pending = undefined;
-  }
-
-  /** What `arm` wrote is gone. */
-  rolledBack(): void {
     this.#pending = undefined;
   }
 

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { type FSWatcher, readdirSync, statSync, watch } from "node:fs";
+import { type FSWatcher, watch } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { removeRun, writeRun } from "./lock.ts";
@@ -21,6 +21,7 @@ import {
   problemTitle,
   readHealth,
 } from "./report.ts";
+import { SourcePoll } from "./SourcePoll.ts";
 import { type EnvFiles, envFiles, localVariables } from "./secrets.ts";
 import { CommandError, paint, say } from "./terminal.ts";
 
@@ -40,8 +41,6 @@ const POLL_MS = 100;
 const COMPLAINT_MS = 3_000;
 /** Editors write a file in several steps. */
 const SETTLE_MS = 150;
-/** How often the sources are looked at while the bot is broken. */
-const SOURCES_MS = 500;
 const MINUTE_MS = 60_000;
 /** How often polling is looked at. */
 const LOOK_MS = 2_000;
@@ -65,6 +64,7 @@ export class Session {
   readonly #options: SessionOptions;
   readonly #url: string;
   readonly #watchers: FSWatcher[] = [];
+  readonly #sources: SourcePoll;
   #runtime: Runtime | undefined;
   #env: EnvFiles | undefined;
   #startedAt = 0;
@@ -88,6 +88,7 @@ export class Session {
 
   constructor(options: SessionOptions) {
     this.#options = options;
+    this.#sources = new SourcePoll(join(options.root, "src"));
     const shown = options.host === "127.0.0.1" ? "localhost" : options.host;
     this.#url = `http://${shown.includes(":") ? `[${shown}]` : shown}:${options.port}`;
   }
@@ -113,6 +114,7 @@ export class Session {
     clearTimeout(this.#timer);
     clearTimeout(this.#settle);
     clearTimeout(this.#look);
+    this.#sources.stop();
     for (const watcher of this.#watchers) watcher.close();
     await this.#runtime?.stop();
     this.#env?.remove();
@@ -276,7 +278,7 @@ export class Session {
 
   #waitForChange(): void {
     this.#waiting = true;
-    this.#pollSources();
+    this.#sources.look();
     say(paint("yellow", "Waiting for a change to try again."));
   }
 
@@ -284,6 +286,7 @@ export class Session {
   async #again(): Promise<void> {
     if (this.#stopping) return;
     this.#waiting = false;
+    this.#sources.stop();
     const before = this.#runtime;
     this.#runtime = undefined;
     await before?.stop();
@@ -301,9 +304,6 @@ export class Session {
     }
   }
 
-  #onSources: () => void = () => {};
-  #poll: NodeJS.Timeout | undefined;
-
   #watch(): void {
     const { root } = this.#options;
     const changed = (restarts: boolean) => {
@@ -316,7 +316,7 @@ export class Session {
       }, SETTLE_MS);
     };
     // Wrangler watches the sources itself, as long as it lives; while it does not, they are polled.
-    this.#onSources = () => changed(false);
+    this.#sources.onChange = () => changed(false);
     const others = watch(root, (_event, name) => {
       if (name !== null && VARIABLES.includes(name)) changed(true);
       else if (name === CONFIG) changed(false);
@@ -324,21 +324,6 @@ export class Session {
     this.#watchers.push(others);
     // A folder that cannot be watched (too many are) costs the comfort, not the bot.
     for (const watcher of this.#watchers) watcher.on("error", () => watcher.close());
-  }
-
-  /**
-   * Looks at the sources until one has changed. A recursive `fs.watch` would lose a file that an editor
-   * replaces by renaming another over it, which is how many save.
-   */
-  #pollSources(): void {
-    const seen = newestChange(join(this.#options.root, "src"));
-    const look = () => {
-      if (this.#stopping || !this.#waiting) return;
-      if (newestChange(join(this.#options.root, "src")) !== seen) this.#onSources();
-      else this.#poll = setTimeout(look, SOURCES_MS);
-    };
-    clearTimeout(this.#poll);
-    this.#poll = setTimeout(look, SOURCES_MS);
   }
 
   /** One at a time. */
@@ -398,20 +383,4 @@ export class Session {
       if (this.#options.verbose) say(paint("dim", `scheduled: ${String(error)}`));
     }
   }
-}
-
-/** What tells one state of a folder from another: how many files, and when the newest changed. */
-function newestChange(folder: string): string {
-  let count = 0;
-  let newest = 0;
-  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
-    if (!entry.isFile()) continue;
-    count += 1;
-    try {
-      newest = Math.max(newest, statSync(join(entry.parentPath, entry.name)).mtimeMs);
-    } catch {
-      // It went between the list and the look.
-    }
-  }
-  return `${count}/${newest}`;
 }

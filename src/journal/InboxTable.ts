@@ -68,7 +68,7 @@ export class InboxTable {
     return fresh;
   }
 
-  /** A record as `insert` has just written it. */
+  /** A record as `insert` writes it. */
   fresh(event: NewEvent): InboxRow {
     return {
       seq: event.seq,

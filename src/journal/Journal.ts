@@ -55,14 +55,12 @@ export class Journal {
   }
 
   /**
-   * Runs one labelled commit. The armed copy of the alarm follows the rows: it is set after the commit
-   * and untouched by a rollback.
+   * Runs one labelled commit. What is known in memory follows the rows: a rollback forgets it.
    */
   commit<T>(label: CommitLabel, fn: () => NotPromise<T>): T {
-    let value: T;
     const before = { identity: this.#identity, unsaved: this.#unsaved };
     try {
-      value = this.#host.transaction(label, () => {
+      const value = this.#alarm.commit(label, () => {
         if (this.schema.ensure()) {
           this.inbox.born();
           this.outbox.born();
@@ -75,8 +73,9 @@ export class Journal {
         }
         return result;
       });
+      this.#unsaved = false;
+      return value;
     } catch (error) {
-      this.#alarm.rolledBack();
       this.schema.reset();
       this.#forgetRows();
       // A move that was not committed has not happened.
@@ -84,9 +83,6 @@ export class Journal {
       this.#unsaved = before.unsaved;
       throw error;
     }
-    this.#unsaved = false;
-    this.#alarm.committed();
-    return value;
   }
 
   /** Whether this actor has storage at all. */

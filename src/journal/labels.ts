@@ -81,3 +81,15 @@ export type CommitLabel = (typeof COMMITS)[number];
 
 /** A label of a step. */
 export type StepLabel = (typeof STEPS)[number];
+
+/** Labels of the commits of a shard of the Registry. */
+export const REGISTRY_COMMITS = [
+  "registry.claim",
+  "registry.postpone",
+  "registry.rearm",
+  "registry.report",
+  "registry.schema",
+] as const;
+
+/** A label of a Registry's commit. */
+export type RegistryCommit = (typeof REGISTRY_COMMITS)[number];

@@ -123,12 +123,15 @@ export class Chat {
     if (method === "receive") return this.receive(payload);
     if (method === "wake") return this.#wake();
     const owner = this.#migration.ownerFor(method);
-    if (owner !== undefined) {
-      return this.#core.host.actors.call("ChatActor", owner, method, payload);
-    }
+    if (owner !== undefined) return this.#migration.pass(owner, method, payload);
     try {
-      const { identity, ...input } = JSON.parse(payload) as {
+      const {
+        identity,
+        hops: _hops,
+        ...input
+      } = JSON.parse(payload) as {
         identity?: Omit<Identity, "name" | "v">;
+        hops?: number;
       };
       if (identity !== undefined) this.#identify(identity);
       if (method === "forward") {

@@ -51,20 +51,16 @@ export class ConnectionStore {
 
   /** Runs one labelled commit. */
   commit<T>(label: ConnectionCommit, fn: () => NotPromise<T>): T {
-    let value: T;
     try {
-      value = this.host.transaction(label, () => {
+      return this.alarm.commit(label, () => {
         if (!this.exists()) for (const statement of TABLES) this.host.sql.run(statement);
         return fn();
       });
     } catch (error) {
-      this.alarm.rolledBack();
       // The tables may have been rolled back with the rest.
       this.#ready = false;
       throw error;
     }
-    this.alarm.committed();
-    return value;
   }
 
   /** A fact by its name, as it was written. */

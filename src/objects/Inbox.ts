@@ -4,10 +4,10 @@
  *
  * @module
  */
-import type { InboundEvent, MediaRef } from "../channels/events.ts";
+import type { MediaRef } from "../channels/events.ts";
 import { FLAG, type InboxRow, OWES } from "../journal/records.ts";
 import { TurnSends } from "../outbox/TurnSends.ts";
-import { type BurstPlan, mayJoin, planBurst } from "../turns/burst.ts";
+import { type BurstPlan, eventOf, mayJoin, planBurst } from "../turns/burst.ts";
 import { planClaim } from "../turns/poison.ts";
 import type { TurnRunner } from "../turns/TurnRunner.ts";
 import {
@@ -97,12 +97,17 @@ export class Inbox {
   /** The turn that a new message may interrupt: the one that runs, or that a dead process left. */
   #runningTurn(): Running | undefined {
     if (this.#core.bot.busy.mode !== "interrupt") return undefined;
-    const { journal } = this.#core;
-    if (!journal.exists()) return undefined;
-    const row = journal.inbox.open(0, SLICE).find((one) => one.state === "processing");
+    const row = this.#runner.current ?? this.#orphan();
     if (row === undefined) return undefined;
     const event = eventOf(row);
     return { row, sender: event?.sender?.id, group: event?.groupId };
+  }
+
+  /** The first event that a dead process left in its turn. */
+  #orphan(): InboxRow | undefined {
+    const { journal } = this.#core;
+    if (!journal.exists()) return undefined;
+    return journal.inbox.open(0, SLICE).find((one) => one.state === "processing");
   }
 
   /** Starts the turn loop unless it runs. */
@@ -388,13 +393,5 @@ export class Inbox {
     } catch (error) {
       this.#core.host.log.error("the alarm could not be set", { error: String(error) });
     }
-  }
-}
-
-function eventOf(row: InboxRow): InboundEvent | undefined {
-  try {
-    return JSON.parse(row.payload) as InboundEvent;
-  } catch {
-    return undefined;
   }
 }

@@ -96,7 +96,10 @@ export class Migration {
       const told = host.actors.call("ChatActor", other, "forward", payload);
       if ((await withDeadline(host.clock, CALL_MS, told)) === TIMED_OUT)
         throw new Error("the actor of the new name did not answer");
-      journal.commit("migration.installed", () => journal.setFact(OWED, ""));
+      journal.commit("migration.installed", () => {
+        // The chat may have been renamed once more meanwhile: that forward is still owed.
+        if (journal.fact(OWED) === other) journal.setFact(OWED, "");
+      });
       this.#owed = null;
     } catch (error) {
       host.rethrowIfHalted(error);
@@ -138,28 +141,39 @@ export class Migration {
   }
 
   /**
+   * Passes a call on to the owner. A transport error stays one: the call may have run.
+   * @throws when actors that point at each other have passed it around too often
+   */
+  pass(owner: string, method: string, payload: string): Promise<string> {
+    const input = JSON.parse(payload) as { hops?: number };
+    const hops = (input.hops ?? 0) + 1;
+    if (hops > MAX_HOPS)
+      throw new Error(
+        `this chat was forwarded more than ${MAX_HOPS} times: its actors point at each other`,
+      );
+    return this.#core.host.actors.call(
+      "ChatActor",
+      owner,
+      method,
+      JSON.stringify({ ...input, hops }),
+    );
+  }
+
+  /**
    * Forwards what arrived, unless it is this actor's own: what it has on record, and everything while it
    * has work of its own, so that order holds.
    */
   async forward(request: ReceiveRequest): Promise<string | undefined> {
     const to = this.#target();
     if (to === undefined) return undefined;
-    const { journal, host } = this.#core;
+    const { journal } = this.#core;
     if (journal.inbox.countOpen(1) > 0) return undefined;
-    const hops = (request.hops ?? 0) + 1;
-    if (hops > MAX_HOPS) throw new Error(`this chat was forwarded more than ${MAX_HOPS} times`);
     const known = request.items.map(
       (item) => item.type === "event" && journal.inbox.byId(item.event.id) !== undefined,
     );
     const items = request.items.filter((_item, index) => known[index] !== true);
-    const answer = JSON.parse(
-      await host.actors.call(
-        "ChatActor",
-        to,
-        "receive",
-        JSON.stringify({ ...request, items, hops }),
-      ),
-    ) as ReceiveAnswer;
+    const passed = await this.pass(to, "receive", JSON.stringify({ ...request, items }));
+    const answer = JSON.parse(passed) as ReceiveAnswer;
     if (!answer.ok) return JSON.stringify(answer);
     const rest = [...answer.results];
     const results = known.map((is) => (is ? "duplicate" : (rest.shift() ?? "duplicate")));
@@ -182,9 +196,10 @@ export class Migration {
     const other = chatActorName(bot.scope, request.connection, chatKeyOf(channel, { chat }));
     if (other === name) return;
     const payload = JSON.stringify({ chat: request.chat.id, renamed: move?.from !== undefined });
-    const { value } = JSON.parse(
-      await host.actors.call("ChatActor", other, "movedTo", payload),
-    ) as { value?: { owner: boolean } };
+    const asked = host.actors.call("ChatActor", other, "movedTo", payload);
+    const answer = await withDeadline(host.clock, CALL_MS, asked);
+    if (answer === TIMED_OUT) throw new Error("the actor of the chat's other name did not answer");
+    const { value } = JSON.parse(answer) as { value?: { owner: boolean } };
     if (value?.owner === true) this.setForward(other);
   }
 

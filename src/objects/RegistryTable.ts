@@ -6,20 +6,9 @@
  */
 import { AlarmClock } from "../alarms/AlarmClock.ts";
 import type { Host, NotPromise, SqlValue } from "../host/Host.ts";
+import type { RegistryCommit } from "../journal/labels.ts";
 import { addMetrics, type MetricValues, noMetrics } from "./Metrics.ts";
 import type { ChatReport } from "./Reporter.ts";
-
-/** Labels of a Registry's commits. */
-export const REGISTRY_COMMITS = [
-  "registry.claim",
-  "registry.postpone",
-  "registry.rearm",
-  "registry.report",
-  "registry.schema",
-] as const;
-
-/** A label of a Registry's commit. */
-export type RegistryCommit = (typeof REGISTRY_COMMITS)[number];
 
 /** A chat may be woken when it is this far past the time it meant to wake, in ms. */
 export const OVERDUE_MS = 120_000;
@@ -93,15 +82,7 @@ export class RegistryTable {
   /** Runs one labelled commit; the armed copy of the alarm follows the rows. */
   commit<T>(label: RegistryCommit, fn: () => NotPromise<T>): T {
     this.#ensure();
-    let value: T;
-    try {
-      value = this.#host.transaction(label, fn);
-    } catch (error) {
-      this.alarm.rolledBack();
-      throw error;
-    }
-    this.alarm.committed();
-    return value;
+    return this.alarm.commit(label, fn);
   }
 
   /** Takes a report: counters are added, the chat's row is written, or goes where nothing is left. */

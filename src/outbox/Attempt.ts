@@ -62,7 +62,7 @@ export class Attempt {
       return;
     }
     const { connection } = this.#core.identity();
-    if (this.#core.bot.channel(connection) === undefined && !isRelay(row)) {
+    if (this.#core.bot.channel(connection) === undefined) {
       this.#ending.giveUp(row, "auth", `the bot no longer has the connection "${connection}"`);
       return;
     }

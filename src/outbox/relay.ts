@@ -18,9 +18,6 @@ import { TIMED_OUT, withDeadline } from "../time/Clock.ts";
 import type { NormalContent } from "./content.ts";
 import { publicKeyOf } from "./publicKey.ts";
 
-/** How often a relay may be handed on: chats that point at each other must end. */
-export const MAX_HOPS = 4;
-
 /** What the other chat gets. */
 export interface RelayInput {
   /** Names the origin: its actor and the key there. */
@@ -30,8 +27,6 @@ export interface RelayInput {
   content: NormalContent;
   /** Epoch milliseconds. */
   notAfter?: number;
-  /** How often it was handed on. */
-  hops: number;
 }
 
 /** What the other chat answers. */
@@ -82,7 +77,6 @@ export async function callRelay(core: Core, row: OutboxRow): Promise<SendResult>
       key: `relay:${core.name}:${own}`,
       from: core.name,
       content: request.relay,
-      hops: 1,
       ...(row.not_after === null ? {} : { notAfter: row.not_after }),
     };
     const { channel, connection, chat, thread } = address;

@@ -54,6 +54,11 @@ export class TurnRunner {
     this.#tools = tools;
   }
 
+  /** The record of the turn that runs. */
+  get current(): InboxRow | undefined {
+    return this.#running?.row;
+  }
+
   /** Stops the turn of an event, if it is the one that runs: a newer message of its sender is here. */
   interrupt(seq: number): void {
     if (this.#running?.row.seq === seq) this.#running.interrupt();
@@ -98,8 +103,10 @@ export class TurnRunner {
   /** Runs the bot for an event that the journal would not take (`failOpen`): once, and best effort. */
   async runUnjournaled(event: InboundEvent): Promise<void> {
     const { core } = this.#parts;
-    const row = unrecorded(event, core.now());
-    const turn = new Turn(core, row, core.claim(), event, [], true);
+    const claim = core.claim();
+    const { id, kind } = event;
+    const record = { seq: 0, id, semantic: null, kind, payload: "", receivedAt: core.now(), claim };
+    const turn = new Turn(core, core.journal.inbox.fresh(record), claim, event, [], true);
     const context = new TurnContext(this.#parts, turn);
     const ending = await this.#handle(turn, context);
     turn.close();
@@ -278,29 +285,6 @@ export class TurnRunner {
     this.#parts.outbox.announcer.pushEvent(row.seq);
     this.#parts.outbox.kick();
   }
-}
-
-/** A record that exists in memory only. */
-function unrecorded(event: InboundEvent, now: number): InboxRow {
-  return {
-    seq: 0,
-    id: event.id,
-    semantic: null,
-    kind: event.kind,
-    state: "processing",
-    claim: null,
-    runs: 1,
-    stalled: 0,
-    progress: 0,
-    due_at: null,
-    flags: 0,
-    received_at: now,
-    finished_at: null,
-    error: null,
-    payload: "",
-    owed: 0,
-    open: 0,
-  };
 }
 
 function wantsRetry(turn: Turn, ending: Ending, retryHandlers: boolean): boolean {

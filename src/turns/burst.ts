@@ -62,7 +62,7 @@ export function planBurst(
   busy: Pacing,
   now: number,
 ): BurstPlan {
-  const first = parse(head);
+  const first = eventOf(head);
   const key = first && keyOf(first, busy);
   if (first === undefined || key === undefined) return { readyAt: now, members: [] };
   const longest =
@@ -78,7 +78,7 @@ export function planBurst(
   let closed = false;
   for (const row of behind) {
     if (row.state !== "pending" || row.due_at !== null) continue;
-    const event = row.runs === 0 ? parse(row) : undefined;
+    const event = row.runs === 0 ? eventOf(row) : undefined;
     const own = event && keyOf(event, busy);
     if (event === undefined || own !== key) {
       // A command, a press or a timer comes after what was said before it.
@@ -125,7 +125,8 @@ function keyOf(event: InboundEvent, busy: Pacing): string | undefined {
   return event.groupId === undefined ? undefined : `album ${event.groupId}`;
 }
 
-function parse(row: InboxRow): InboundEvent | undefined {
+/** The event of a record, unless it cannot be read. */
+export function eventOf(row: Pick<InboxRow, "payload">): InboundEvent | undefined {
   try {
     return JSON.parse(row.payload) as InboundEvent;
   } catch {

@@ -1,12 +1,13 @@
 /** `concurrency: "interrupt"`: a newer message stops the running answer, and nothing is said twice. */
 import { describe, expect, test } from "vitest";
 import { TurnEndedError } from "../../src/index.ts";
+import type { BusyOptions } from "../../src/turns/busyOptions.ts";
 import { type Lab, lab } from "./lab.ts";
 
 /** A bot that answers in three sends with a pause between, and counts what it finished. */
-function slow(more: { stubborn?: number } = {}): Lab {
+function slow(more: { stubborn?: number } = {}, busy: BusyOptions = {}): Lab {
   return lab({
-    busy: { concurrency: "interrupt" },
+    busy: { concurrency: "interrupt", ...busy },
     setup: (bot, l) => {
       bot.on("error", ({ error }) => {
         l().notes.push(`error ${String(error)}`);
@@ -79,6 +80,18 @@ describe("interrupt", () => {
     ]);
     expect(l.notes[1]).toMatchObject({ value: { status: "suppressed", reason: "interrupted" } });
     expect(l.notes[2]).toBeInstanceOf(TurnEndedError);
+  });
+
+  test("a chat where many messages of another bot rest is interrupted all the same", async () => {
+    const l = slow({}, { allowBots: true, loopGuard: 1 });
+    const bot = { sender: { id: "r2d2", isBot: true } };
+    for (let n = 0; n < 40; n += 1) await l.receive([l.message(`m${n}`, `m${n}`, bot)]);
+    await l.t.advance(10_000);
+    await l.receive([l.message("a", "a")]);
+    await l.t.advance(1_500);
+    await l.receive([l.message("b", "b")]);
+    await l.t.advance(5_000);
+    expect(l.screen.filter((text) => /^[ab]/.test(text))).toEqual(["a1", "a2", "b1", "b2", "b3"]);
   });
 
   test("another sender, a reaction and a duplicate interrupt nothing", async () => {

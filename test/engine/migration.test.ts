@@ -150,6 +150,43 @@ describe("a group that moves", () => {
     expect(said(l, NEW)).toEqual(["two 2"]);
   });
 
+  test("renamed once more while its first new name is told: the second is told as well", async () => {
+    const NEWER = "-200";
+    const l = group();
+    await deliver(l, OLD, l.message("a", "one"));
+    await l.t.idle();
+    let second: Promise<unknown> | undefined;
+    l.t.runtime.onCall = (_kind, name, method) => {
+      if (method !== "forward" || name !== nameOf(l, NEW) || second !== undefined) return;
+      const again = l.message("to-2", "", { kind: "mock:moved", migration: { to: NEWER } });
+      second = deliver(l, OLD, again);
+    };
+    await deliver(l, OLD, toEvent(l));
+    await l.t.advance("1m");
+    expect(await second).toMatchObject({ ok: true });
+    await deliver(l, NEWER, l.message("c", "two"));
+    await l.t.idle();
+    expect(said(l, NEWER)).toEqual(["two 2"]);
+  });
+
+  test("actors that point at each other end, and say so", async () => {
+    const l = group();
+    for (const chat of [OLD, NEW]) {
+      await deliver(l, chat, l.message(`hi-${chat}`, "hi"));
+      await l.t.idle();
+    }
+    for (const [chat, to] of [
+      [OLD, NEW],
+      [NEW, OLD],
+    ] as const) {
+      const payload = JSON.stringify({ to: nameOf(l, to) });
+      await l.t.runtime.call("ChatActor", nameOf(l, chat), "forward", payload);
+    }
+    const sending = l.t.client.chat({ channel: "mock", chat: OLD }).enqueue("hello");
+    await expect(sending).rejects.toThrow("its actors point at each other");
+    await expect(deliver(l, NEW, l.message("x", "x"))).rejects.toThrow("point at each other");
+  });
+
   test("a client that knows either name reaches one chat", async () => {
     const l = group();
     await deliver(l, OLD, l.message("a", "one"));

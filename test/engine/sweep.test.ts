@@ -1,8 +1,8 @@
 /** The sweep: chats that slept past their time are woken, gently, and none is forgotten. */
 import { afterEach, describe, expect, test } from "vitest";
 import { Bot } from "../../src/index.ts";
+import { REGISTRY_COMMITS } from "../../src/journal/labels.ts";
 import { RegistryBook } from "../../src/objects/RegistryBook.ts";
-import { REGISTRY_COMMITS } from "../../src/objects/RegistryTable.ts";
 import { registryOf } from "../../src/objects/Reporter.ts";
 import { SWEEP_LANES, SWEEP_SLICE, WAKE_MS } from "../../src/objects/WakeSweep.ts";
 import { MockPlatform, mockProvider, type TestBot, testBot } from "../../src/testing/index.ts";

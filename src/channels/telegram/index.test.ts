@@ -1,9 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { SIM_TOKEN, SimTelegram } from "../../testing/platforms/telegram.ts";
-import type { ChannelIo } from "../channel.ts";
+import { SimTelegram } from "../../testing/platforms/telegram.ts";
 import { ConfigError, MediaUnavailableError, PayloadTooLargeError } from "../errors.ts";
-import type { TelegramConfig } from "./config.ts";
 import { telegram } from "./index.ts";
+import { ioOver } from "./lab.ts";
 
 const ENV = { TELEGRAM_BOT_TOKEN: "1:a", TELEGRAM_WEBHOOK_SECRET: "s" };
 
@@ -91,22 +90,7 @@ describe("media", () => {
   function setUp() {
     const sim = new SimTelegram();
     const urls: string[] = [];
-    const options: TelegramConfig = {
-      token: SIM_TOKEN,
-      webhookSecret: "s",
-      apiBase: "https://api.telegram.org",
-    };
-    const io: ChannelIo<TelegramConfig> = {
-      options,
-      fetch: (input, init) => {
-        urls.push(String(input));
-        return sim.fetch(new Request(input, init));
-      },
-      signal: new AbortController().signal,
-      now: Date.now,
-      actors: { call: () => Promise.reject(new Error("none")) },
-      scope: "t/e/b/telegram",
-    };
+    const io = ioOver(sim, (request) => void urls.push(request.url));
     const load = (fileId: unknown, maxBytes = 100) =>
       telegram().media?.load({ kind: "file", ref: { fileId } as never }, io, maxBytes);
     return { sim, io, urls, load };

@@ -1,10 +1,10 @@
 /** References to files: what the journal keeps, what it refuses to take back, and what a download may do. */
 import { describe, expect, test } from "vitest";
-import { SIM_TOKEN, SimTelegram } from "../../testing/platforms/telegram.ts";
-import type { ChannelIo, StoredMediaRef } from "../channel.ts";
+import { SimTelegram } from "../../testing/platforms/telegram.ts";
+import type { StoredMediaRef } from "../channel.ts";
 import { MediaUnavailableError, PayloadTooLargeError } from "../errors.ts";
 import type { MediaRef } from "../events.ts";
-import type { TelegramConfig } from "./config.ts";
+import { ioOver } from "./lab.ts";
 import { telegramMedia } from "./media.ts";
 
 const media = telegramMedia(["api.telegram.org"]);
@@ -88,23 +88,7 @@ describe("a download", () => {
   function setUp() {
     const sim = new SimTelegram();
     const requests: Request[] = [];
-    const options: TelegramConfig = {
-      token: SIM_TOKEN,
-      webhookSecret: "s",
-      apiBase: "https://api.telegram.org",
-    };
-    const io: ChannelIo<TelegramConfig> = {
-      options,
-      fetch: (input, init) => {
-        const request = new Request(input, init);
-        requests.push(request);
-        return sim.fetch(request);
-      },
-      signal: new AbortController().signal,
-      now: Date.now,
-      actors: { call: () => Promise.reject(new Error("none")) },
-      scope: "t/e/b/telegram",
-    };
+    const io = ioOver(sim, (request) => void requests.push(request));
     return { sim, io, requests };
   }
   const file = (fileId = "F"): MediaRef => ({ kind: "file", ref: { fileId } });

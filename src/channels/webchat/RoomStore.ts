@@ -35,19 +35,15 @@ export class RoomStore {
 
   /** Runs one labelled commit, with the tables made where they are missing. */
   commit<T>(label: string, fn: () => NotPromise<T>): T {
-    let value: T;
     try {
-      value = this.#host.transaction(label, () => {
+      return this.#alarm.commit(label, () => {
         this.log.ensure();
         return fn();
       });
     } catch (error) {
-      this.#alarm.rolledBack();
       this.log.reset();
       throw error;
     }
-    this.#alarm.committed();
-    return value;
   }
 
   /** After an insert, in its commit: the log stays short, and somebody comes to purge it. */
