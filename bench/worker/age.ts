@@ -1,10 +1,13 @@
 /** Old records: what a long time leaves behind in a chat, written past the runtime. @module */
+import { GROWN_INDEXES } from "../../src/journal/schema.ts";
 import { peek } from "../../test/workerd/meter.ts";
 
 const DAY_US = 86_400_000_000;
 
 /** Fills a chat with finished turns and their replies, spread over the last day, so that no purge is due. */
 export function age(sql: SqlStorage, count: number): void {
+  // As a chat that grew has them.
+  for (const statement of GROWN_INDEXES) peek(sql, statement);
   const first = Date.now() * 1_000 - DAY_US;
   const step = Math.floor((DAY_US * 0.9) / count);
   const numbers = `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < ${count - 1})`;

@@ -48,6 +48,8 @@ export interface HoldfastErrorInit {
 
 /** The base of all errors that Holdfast throws. */
 export class HoldfastError extends Error {
+  // Written out: a minifier renames classes.
+  override readonly name: string = "HoldfastError";
   /** Stable, documented in `docs/errors.md`. */
   readonly code: string;
   readonly kind: ErrorKind;
@@ -64,7 +66,6 @@ export class HoldfastError extends Error {
     init: HoldfastErrorInit = {},
   ) {
     super(message, init.cause === undefined ? undefined : { cause: init.cause });
-    this.name = new.target.name;
     this.code = init.code ?? defaults.code ?? "unknown";
     this.kind = init.kind ?? defaults.kind ?? "unknown";
     this.retryable = init.retryable ?? isRetryableKind(this.kind, "not_sent");
@@ -78,6 +79,7 @@ export type DeliveryErrorInit = HoldfastErrorInit & { sentParts?: readonly strin
 
 /** A send died: the platform refused it for good, or retries ran out. */
 export class DeliveryError extends HoldfastError {
+  override readonly name: string = "DeliveryError";
   /** Platform ids of the parts that were sent before the failure. */
   readonly sentParts: readonly string[];
   constructor(message: string, init: DeliveryErrorInit = {}) {
@@ -88,6 +90,7 @@ export class DeliveryError extends HoldfastError {
 
 /** The platform asked to slow down. */
 export class RateLimitedError extends DeliveryError {
+  override readonly name: string = "RateLimitedError";
   constructor(message: string, init: DeliveryErrorInit = {}) {
     super(message, { code: "rate_limited", kind: "rate_limit", ...init });
   }
@@ -95,6 +98,7 @@ export class RateLimitedError extends DeliveryError {
 
 /** The channel cannot carry this kind of content; nothing was downgraded silently. */
 export class UnsupportedContentError extends DeliveryError {
+  override readonly name: string = "UnsupportedContentError";
   constructor(message: string, init: DeliveryErrorInit = {}) {
     super(message, { code: "unsupported_content", kind: "unsupported_content", ...init });
   }
@@ -102,6 +106,7 @@ export class UnsupportedContentError extends DeliveryError {
 
 /** The content exceeds a limit of the platform or the journal. */
 export class PayloadTooLargeError extends DeliveryError {
+  override readonly name: string = "PayloadTooLargeError";
   constructor(message: string, init: DeliveryErrorInit = {}) {
     super(message, { code: "payload_too_large", kind: "payload_too_large", ...init });
   }
@@ -109,6 +114,7 @@ export class PayloadTooLargeError extends DeliveryError {
 
 /** The platform's session window (often 24 h after the user's last message) is closed. */
 export class OutsideSessionWindowError extends DeliveryError {
+  override readonly name: string = "OutsideSessionWindowError";
   constructor(message: string, init: DeliveryErrorInit = {}) {
     super(message, { code: "outside_session_window", kind: "outside_session_window", ...init });
   }
@@ -116,6 +122,7 @@ export class OutsideSessionWindowError extends DeliveryError {
 
 /** The recipient blocked the bot, left, or does not exist. */
 export class RecipientUnreachableError extends DeliveryError {
+  override readonly name: string = "RecipientUnreachableError";
   constructor(message: string, init: DeliveryErrorInit = {}) {
     super(message, { code: "recipient_unreachable", kind: "recipient_unreachable", ...init });
   }
@@ -123,6 +130,7 @@ export class RecipientUnreachableError extends DeliveryError {
 
 /** The inline budget is spent; the background goes on. Not a failure: look the key up later. */
 export class SendDeferredError extends HoldfastError {
+  override readonly name: string = "SendDeferredError";
   constructor(message: string, init: HoldfastErrorInit & { key: string }) {
     super(message, { code: "send_deferred", kind: "transient" }, { retryable: false, ...init });
   }
@@ -130,6 +138,7 @@ export class SendDeferredError extends HoldfastError {
 
 /** Media that a replay cannot rebuild. */
 export class MediaUnavailableError extends HoldfastError {
+  override readonly name: string = "MediaUnavailableError";
   readonly reason: "not-durable" | "provider-mismatch" | "rehydrate-failed";
   constructor(
     message: string,
@@ -142,6 +151,7 @@ export class MediaUnavailableError extends HoldfastError {
 
 /** A flow's question or wait got no answer in time. */
 export class FlowTimeoutError extends HoldfastError {
+  override readonly name: string = "FlowTimeoutError";
   constructor(message: string, init: HoldfastErrorInit = {}) {
     super(message, { code: "flow_timeout", kind: "cancelled" }, { retryable: false, ...init });
   }
@@ -149,6 +159,7 @@ export class FlowTimeoutError extends HoldfastError {
 
 /** The turn was stopped: it ran longer than `inbox.turnTimeoutMs`, or was interrupted. */
 export class TurnAbortedError extends HoldfastError {
+  override readonly name: string = "TurnAbortedError";
   constructor(message: string, init: HoldfastErrorInit = {}) {
     super(message, { code: "turn_aborted", kind: "cancelled" }, { retryable: false, ...init });
   }
@@ -156,6 +167,7 @@ export class TurnAbortedError extends HoldfastError {
 
 /** A send was called on a context whose turn is over. */
 export class TurnEndedError extends HoldfastError {
+  override readonly name: string = "TurnEndedError";
   constructor(message: string, init: HoldfastErrorInit = {}) {
     super(message, { code: "turn_ended", kind: "cancelled" }, { retryable: false, ...init });
   }
@@ -163,6 +175,7 @@ export class TurnEndedError extends HoldfastError {
 
 /** An option, a secret or a binding is missing or wrong. The message names it and says what is allowed. */
 export class ConfigError extends HoldfastError {
+  override readonly name: string = "ConfigError";
   constructor(message: string, init: HoldfastErrorInit = {}) {
     super(message, { code: "config", kind: "invalid_payload" }, { retryable: false, ...init });
   }
@@ -170,6 +183,7 @@ export class ConfigError extends HoldfastError {
 
 /** Thrown by a handler to have the same event run again. */
 export class RetryTurn extends HoldfastError {
+  override readonly name: string = "RetryTurn";
   /** How long to wait; absent means `inbox.backoff` decides. */
   readonly after?: Duration;
   constructor(init: { after?: Duration; cause?: unknown } = {}) {

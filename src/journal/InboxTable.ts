@@ -62,6 +62,7 @@ export class InboxTable {
         event.owed ?? 0,
         dead && !event.owed ? 0 : 1,
       ) > 0;
+    if (fresh) this.#schema.grew();
     if (fresh && (!dead || event.owed)) {
       this.#opened(event.seq, !dead, dead ? undefined : event);
     }

@@ -36,7 +36,6 @@ const NAMES = [
 ] as const satisfies readonly (keyof OutboxRow)[];
 
 const COLUMNS = NAMES.join(", ");
-const INSERT = `INSERT INTO outbox (${COLUMNS}) VALUES (${NAMES.map(() => "?").join(", ")})`;
 
 /** A place in the outbox. */
 export interface OutboxPlace {
@@ -61,7 +60,13 @@ export class OutboxTable {
   insert(row: OutboxRow): void {
     if (row.key !== null) this.#schema.need("keys");
     this.#needFor(row.state);
-    this.#sql.run(INSERT, ...NAMES.map((name) => row[name]));
+    // Only what is set: each parameter of a query costs a chat memory for as long as it lives.
+    const names = NAMES.filter((name) => row[name] !== null);
+    this.#sql.run(
+      `INSERT INTO outbox (${names.join(", ")}) VALUES (${names.map(() => "?").join(", ")})`,
+      ...names.map((name) => row[name]),
+    );
+    this.#schema.grew();
     this.#recent.add(row);
     if (row.due_at !== null) this.#maybeDue = true;
   }

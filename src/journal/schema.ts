@@ -1,7 +1,7 @@
 /**
  * The tables of a chat. Rows written are what an operator pays for, so the shape is chosen by cost:
- * an event is one table row, its unique id and one entry of the partial index over open rows; a send
- * is one row; an index on `due_at` is paid only by rows that somebody has to come back to.
+ * an event is one table row and its unique id, a send is one row. A chat with few records is scanned; one
+ * that has grown has partial indexes over its open rows and over those that somebody has to come back to.
  * Measured by `test/workerd/cost.test.ts`.
  *
  * @module
@@ -19,7 +19,6 @@ const CORE = [
     progress INTEGER NOT NULL, due_at INTEGER, flags INTEGER NOT NULL, received_at INTEGER NOT NULL,
     finished_at INTEGER, error TEXT, payload TEXT NOT NULL, owed INTEGER NOT NULL, open INTEGER NOT NULL
   ) STRICT`,
-  `CREATE INDEX IF NOT EXISTS inbox_open ON inbox (seq) WHERE open = 1`,
   `CREATE TABLE IF NOT EXISTS outbox (
     turn INTEGER NOT NULL, pos INTEGER NOT NULL, slot TEXT NOT NULL, part INTEGER NOT NULL, key TEXT,
     state TEXT NOT NULL, claim TEXT, attempts INTEGER NOT NULL, maybes INTEGER NOT NULL,
@@ -29,11 +28,12 @@ const CORE = [
     origin TEXT NOT NULL, owed INTEGER NOT NULL, address TEXT, extra TEXT,
     PRIMARY KEY (turn, pos)
   ) STRICT, WITHOUT ROWID`,
-  `CREATE INDEX IF NOT EXISTS outbox_due ON outbox (due_at) WHERE due_at IS NOT NULL`,
 ];
 
 /** Parts of the schema that most chats never need; each is made by the first write that does. */
 const LAZY = {
+  open: [`CREATE INDEX IF NOT EXISTS inbox_open ON inbox (seq) WHERE open = 1`],
+  due: [`CREATE INDEX IF NOT EXISTS outbox_due ON outbox (due_at) WHERE due_at IS NOT NULL`],
   state: [
     `CREATE TABLE IF NOT EXISTS state (scope TEXT NOT NULL, k TEXT NOT NULL, v TEXT NOT NULL,
       PRIMARY KEY (scope, k)) STRICT, WITHOUT ROWID`,
@@ -66,6 +66,14 @@ const LAZY = {
 /** The optional parts of the schema. */
 export type LazyPart = keyof typeof LAZY;
 
+/** What a chat gets once it has so many rows that a scan of them would cost more than an index does. */
+const GROWN = ["open", "due"] as const satisfies readonly LazyPart[];
+/** So many rows of inbox and outbox may be scanned: about 60 messages with their replies. */
+export const SCAN_ROWS = 128;
+
+/** The statements that make them. */
+export const GROWN_INDEXES: readonly string[] = GROWN.flatMap((part) => LAZY[part]);
+
 /** Remembers what exists, so that the hot path asks the database nothing. */
 export class Schema {
   readonly #host: Host;
@@ -73,6 +81,8 @@ export class Schema {
   /** Whether any table was there when it last looked. */
   #any = true;
   readonly #lazy = new Set<LazyPart>();
+  /** Rows of inbox and outbox, counted while a scan of them is cheap; `undefined`: not known. */
+  #rows: number | undefined;
 
   constructor(host: Host) {
     this.#host = host;
@@ -90,18 +100,31 @@ export class Schema {
     const none = !this.#any;
     for (const statement of CORE) this.#host.sql.run(statement);
     this.#core = true;
+    if (none) this.#rows = 0;
     return none;
   }
 
-  /** Learns what is there, in one query: each text of a query costs memory for as long as a chat lives. */
+  /** Learns what is there, in few queries: each text of a query costs memory for as long as a chat lives. */
   #look(): void {
+    this.#any = this.#hasMeta();
+    if (!this.#any) return;
     const found = new Set(
       this.#host.sql.all<{ name: string }>(`SELECT name FROM sqlite_master`).map((row) => row.name),
     );
-    this.#any = CORE.some((statement) => found.has(nameOf(statement)));
     this.#core = CORE.every((statement) => found.has(nameOf(statement)));
     for (const part of Object.keys(LAZY) as LazyPart[]) {
       if (found.has(nameOf(LAZY[part][0]))) this.#lazy.add(part);
+    }
+  }
+
+  /** Asked by using it, as everything that has storage does next: a query that fails is not kept. */
+  #hasMeta(): boolean {
+    try {
+      readMeta(this.#host.sql, "actor");
+      return true;
+    } catch (error) {
+      if (/no such table/.test(String(error))) return false;
+      throw error;
     }
   }
 
@@ -117,10 +140,28 @@ export class Schema {
     this.#lazy.add(part);
   }
 
+  /** A row was inserted: a chat that has grown gets its indexes while they are cheap to make. */
+  grew(): void {
+    if (GROWN.every((part) => this.#lazy.has(part))) return;
+    this.#rows = (this.#rows ?? this.#count() - 1) + 1;
+    if (this.#rows > SCAN_ROWS) for (const part of GROWN) this.need(part);
+  }
+
+  #count(): number {
+    const [found] = this.#host.sql.all<{ rows: number }>(
+      `SELECT (SELECT count(*) FROM (SELECT 1 FROM inbox LIMIT ?)) +
+         (SELECT count(*) FROM (SELECT 1 FROM outbox LIMIT ?)) AS rows`,
+      SCAN_ROWS + 1,
+      SCAN_ROWS + 1,
+    );
+    return found?.rows ?? 0;
+  }
+
   /** Forgets what it knows: after `deleteAll`, or after a transaction that made tables was rolled back. */
   reset(): void {
     this.#core = false;
     this.#lazy.clear();
+    this.#rows = undefined;
   }
 }
 

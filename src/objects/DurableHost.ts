@@ -15,7 +15,7 @@ import type {
   SqlValue,
 } from "../host/Host.ts";
 import { redact } from "../safety/redact.ts";
-import { wallClock } from "../time/Clock.ts";
+import { type Clock, wallClock } from "../time/Clock.ts";
 
 /** Reaches other actors. Injected, so that this file needs no module of the runtime. */
 export type Reach = (env: Record<string, unknown>) => Actors;
@@ -32,19 +32,24 @@ const MAX_TIMER_MS = 2_147_483_647;
 /** While local mode has ordered a crash: the longest until the watchdog, so that nobody watches for a minute. */
 const CRASH_WATCHDOG_MS = 2_000;
 
+const clock: Clock = {
+  now: wallClock.now,
+  setTimer: (ms, fn) => wallClock.setTimer(Math.min(ms, MAX_TIMER_MS), fn),
+};
+
 /** The host of one incarnation. */
 export class DurableHost implements Host {
   readonly sql: Sql;
-  readonly clock = {
-    now: wallClock.now,
-    setTimer: (ms: number, fn: () => void) => wallClock.setTimer(Math.min(ms, MAX_TIMER_MS), fn),
-  };
+  readonly clock = clock;
   readonly actors: Actors;
   readonly log: Log;
   readonly env: Record<string, unknown>;
   /** Set in local mode to watch a recovery: the actor dies once, there. */
   crash: CrashOrder | undefined;
   readonly #ctx: DurableObjectState;
+  readonly #failed = (error: unknown): void => {
+    this.log.error("background work failed", { error: String(error) });
+  };
 
   constructor(ctx: DurableObjectState, env: Record<string, unknown>, reach: Reach, name: string) {
     this.#ctx = ctx;
@@ -70,11 +75,11 @@ export class DurableHost implements Host {
     // Joins the rows of the same turn of the event loop; a failure resets the object, rows and all.
     const soonest =
       this.crash === undefined ? at : Math.min(at, this.clock.now() + CRASH_WATCHDOG_MS);
-    this.keepAlive(this.#ctx.storage.setAlarm(soonest));
+    this.#ctx.storage.setAlarm(soonest).catch(this.#failed);
   }
 
   deleteAlarm(): void {
-    this.keepAlive(this.#ctx.storage.deleteAlarm());
+    this.#ctx.storage.deleteAlarm().catch(this.#failed);
   }
 
   deleteAll(): Promise<void> {
@@ -94,11 +99,7 @@ export class DurableHost implements Host {
   }
 
   keepAlive(work: Promise<unknown>): void {
-    this.#ctx.waitUntil(
-      work.catch((error: unknown) =>
-        this.log.error("background work failed", { error: String(error) }),
-      ),
-    );
+    this.#ctx.waitUntil(work.catch(this.#failed));
   }
 
   rethrowIfHalted(): void {}
@@ -116,18 +117,39 @@ export class DurableHost implements Host {
 
 /** Logs one JSON line per message, with secrets taken out. */
 export function consoleLog(base: LogFields, env: Record<string, unknown>): Log {
-  const debug = env.HOLDFAST_LOG === "debug";
-  const say = (level: keyof Log, message: string, fields: LogFields = {}): void => {
-    if (level === "debug" && !debug) return;
+  return new ConsoleLog(base, env);
+}
+
+/** A class: each live chat has one, and closures of its own would cost memory in each. */
+class ConsoleLog implements Log {
+  readonly #base: LogFields;
+  readonly #env: Record<string, unknown>;
+
+  constructor(base: LogFields, env: Record<string, unknown>) {
+    this.#base = base;
+    this.#env = env;
+  }
+
+  debug(message: string, fields?: LogFields): void {
+    if (this.#env.HOLDFAST_LOG === "debug") this.#say("debug", message, fields);
+  }
+
+  info(message: string, fields?: LogFields): void {
+    this.#say("info", message, fields);
+  }
+
+  warn(message: string, fields?: LogFields): void {
+    this.#say("warn", message, fields);
+  }
+
+  error(message: string, fields?: LogFields): void {
+    this.#say("error", message, fields);
+  }
+
+  #say(level: keyof Log, message: string, fields: LogFields = {}): void {
     // Before it is JSON: escaping would hide a secret from the search.
     const clean = (_key: string, value: unknown) =>
-      typeof value === "string" ? redact(value, env) : value;
-    console[level](JSON.stringify({ level, message, ...base, ...fields }, clean));
-  };
-  return {
-    debug: (message, fields) => say("debug", message, fields),
-    info: (message, fields) => say("info", message, fields),
-    warn: (message, fields) => say("warn", message, fields),
-    error: (message, fields) => say("error", message, fields),
-  };
+      typeof value === "string" ? redact(value, this.#env) : value;
+    console[level](JSON.stringify({ level, message, ...this.#base, ...fields }, clean));
+  }
 }

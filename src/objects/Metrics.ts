@@ -37,35 +37,34 @@ export function addMetrics(values: MetricValues, more: Partial<MetricValues>): M
   return values;
 }
 
-/** Counters of one incarnation: what was counted since the last report. */
+/** Counters of one incarnation. A chat counts few of them, and has one such object as long as it lives. */
 export class Metrics {
-  readonly #all = noMetrics();
-  #values = noMetrics();
-  #dirty = false;
+  /** Counted since the incarnation began. */
+  readonly #all: Partial<MetricValues> = {};
+  /** Counted since the last report; `undefined`: nothing. */
+  #unreported: Partial<MetricValues> | undefined;
 
   count(name: MetricName, by = 1): void {
-    this.#values[name] += by;
-    this.#all[name] += by;
-    this.#dirty = true;
+    this.#all[name] = (this.#all[name] ?? 0) + by;
+    this.#unreported ??= {};
+    this.#unreported[name] = (this.#unreported[name] ?? 0) + by;
   }
 
   /** Everything that this incarnation counted. */
   total(): MetricValues {
-    return { ...this.#all };
+    return addMetrics(noMetrics(), this.#all);
   }
 
   /** Takes what has not been reported yet; `undefined` when there is nothing. */
   take(): MetricValues | undefined {
-    if (!this.#dirty) return undefined;
-    const taken = this.#values;
-    this.#values = noMetrics();
-    this.#dirty = false;
+    if (this.#unreported === undefined) return undefined;
+    const taken = addMetrics(noMetrics(), this.#unreported);
+    this.#unreported = undefined;
     return taken;
   }
 
   /** Puts back what could not be reported. */
   restore(values: MetricValues): void {
-    addMetrics(this.#values, values);
-    this.#dirty = true;
+    this.#unreported = addMetrics(values, this.#unreported ?? {});
   }
 }

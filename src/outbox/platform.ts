@@ -49,6 +49,7 @@ export async function callChannel(
 ): Promise<SendResult> {
   const abort = new AbortController();
   const limit = core.settings.outbox.sendTimeoutMs;
+  let accepted = false;
   core.host.probe("channel.send", "before");
   let sending: Promise<SendResult>;
   try {
@@ -77,12 +78,14 @@ export async function callChannel(
         message: "accepted without a message id",
       };
     }
+    accepted = answer.ok;
     return answer.ok ? answer : { ...answer, ...wholeWait(answer.retryAfterMs) };
   } catch (error) {
     const message = messageOf(core, error);
     return { ok: false, kind: "unknown", evidence: "maybe_sent", message };
   } finally {
-    abort.abort();
+    // An accepted send was read to its end; aborting it would only make an exception for nobody.
+    if (!accepted) abort.abort();
   }
 }
 

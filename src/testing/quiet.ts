@@ -15,7 +15,7 @@ export function busyUntil(runtime: NodeRuntime): boolean {
     const engine = runtime.engine("ChatActor", name) as Chat | undefined;
     if (engine?.live) return true;
     const storage = runtime.storage("ChatActor", name);
-    const ready = storage.all(`SELECT 1 AS x FROM sqlite_master WHERE name = 'outbox_due'`, []);
+    const ready = storage.all(`SELECT 1 AS x FROM sqlite_master WHERE name = 'outbox'`, []);
     if (ready.length === 0) continue;
     // A listener that keeps failing is called again ever more seldom: that is rest, too.
     const soon = now + LISTENER_WAIT_MS;

@@ -181,7 +181,7 @@ export class Lab {
   /** Asks ann's journal. */
   sql<R>(query: string, user: TestUser = this.ann): R[] {
     const storage = this.t.runtime.storage("ChatActor", this.actor(user));
-    if (storage.all("SELECT 1 AS x FROM sqlite_master WHERE name = 'outbox_due'", []).length === 0)
+    if (storage.all("SELECT 1 AS x FROM sqlite_master WHERE name = 'outbox'", []).length === 0)
       return [];
     return storage.all(query, []) as R[];
   }

@@ -56,7 +56,8 @@ export async function bundleWorker(
     conditions: ["workerd", "worker", "browser"],
     external: ["cloudflare:*", "node:*"],
     define: { "process.env.NODE_ENV": production ? '"production"' : '"development"' },
-    keepNames: true,
+    // As `wrangler.toml` says for what is deployed.
+    keepNames: !production,
     minify: production,
     sourcemap: production ? false : "inline",
     logLevel: "silent",

@@ -83,7 +83,7 @@ function read(world: World, chat: string): ChatRecords {
 
 function readOne(world: World, chat: string, name: string): ChatRecords {
   const storage = world.runtime.storage("ChatActor", world.nameOf(name));
-  const known = storage.all(`SELECT 1 AS x FROM sqlite_master WHERE name = 'outbox_due'`, []);
+  const known = storage.all(`SELECT 1 AS x FROM sqlite_master WHERE name = 'outbox'`, []);
   if (known.length === 0) return { chat, events: [], sends: [] };
   return {
     chat,

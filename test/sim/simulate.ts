@@ -507,7 +507,7 @@ function scheduleKills(world: World, random: Random): void {
 function anyScheduled(world: World): boolean {
   return world.chats.some((chat) => {
     const storage = world.runtime.storage("ChatActor", world.actorOf(chat));
-    const ready = storage.all(`SELECT 1 AS x FROM sqlite_master WHERE name = 'outbox_due'`, []);
+    const ready = storage.all(`SELECT 1 AS x FROM sqlite_master WHERE name = 'outbox'`, []);
     if (ready.length === 0) return false;
     return (
       storage.all(`SELECT 1 AS x FROM outbox WHERE due_at IS NOT NULL LIMIT 1`, []).length > 0 ||

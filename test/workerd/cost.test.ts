@@ -4,6 +4,7 @@
  */
 import { runInDurableObject } from "cloudflare:test";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
+import { GROWN_INDEXES } from "../../src/journal/schema.ts";
 import { registryOf } from "../../src/objects/Reporter.ts";
 import { BRIEF_RETENTION_MS, QUICK_LEASE_MS } from "./bots.ts";
 import { network, TestChat, until } from "./harness.ts";
@@ -89,6 +90,17 @@ describe.concurrent("rows written for a message and its reply, with no state", (
     expect(chat.meter.billedRequests).toBe(10);
   });
 
+  it("stay in the budget while a chat with 100,000 old records is in motion", async () => {
+    const chat = new TestChat();
+    await pair(chat);
+    await age(chat);
+    await pair(chat);
+    chat.meter.reset();
+    for (let n = 0; n < 10; n += 1) await pair(chat);
+    const rows = note("in motion, 100,000 old records", chat, 10, BUDGET.inMotion);
+    within(rows, BUDGET.inMotion, chat);
+  });
+
   it("stay in the budget in a burst that waits for its turns", async () => {
     const chat = new TestChat();
     await pair(chat);
@@ -108,6 +120,18 @@ describe.concurrent("rows written for a message and its reply, with no state", (
     chat.meter.reset();
     await pair(chat);
     const rows = note("isolated, warm, to the end of the turn", chat, 1, BUDGET.isolated);
+    within(rows, BUDGET.isolated, chat);
+  });
+
+  it("stay in the budget when a chat with 100,000 old records was idle", async () => {
+    const chat = new TestChat("quick");
+    await pair(chat);
+    await age(chat);
+    await pair(chat);
+    await rests(chat);
+    chat.meter.reset();
+    await pair(chat);
+    const rows = note("isolated, warm, 100,000 old records", chat, 1, BUDGET.isolated);
     within(rows, BUDGET.isolated, chat);
   });
 
@@ -240,6 +264,8 @@ const DAY_US = 86_400_000_000;
 /** Fills a chat with what a long time leaves behind: finished turns and sent replies. */
 async function age(chat: TestChat): Promise<void> {
   await runInDurableObject(chat.stub, (_object, { storage }) => {
+    // As a chat that grew has them.
+    for (const statement of GROWN_INDEXES) peek(storage.sql, statement);
     // Spread over the last day, so that none is due for the purge.
     const first = Date.now() * 1_000 - DAY_US;
     const step = Math.floor((DAY_US * 0.9) / OLD);

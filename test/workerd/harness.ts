@@ -152,7 +152,7 @@ export class TestChat {
   /** Rows of a query in the object's own database; none where it has no tables. */
   rows<T extends Record<string, SqlStorageValue>>(query: string): Promise<T[]> {
     return runInDurableObject(this.stub, (_object, { storage }) => {
-      const made = peek(storage.sql, "SELECT 1 AS x FROM sqlite_master WHERE name = 'outbox_due'");
+      const made = peek(storage.sql, "SELECT 1 AS x FROM sqlite_master WHERE name = 'outbox'");
       return made.toArray().length === 0 ? [] : peek<T>(storage.sql, query).toArray();
     });
   }
