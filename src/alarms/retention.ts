@@ -124,7 +124,8 @@ export class Retention {
     keep: number,
     now: number,
   ): number {
-    if ((event?.open === 1 && event.state !== "dead") || sends.some(isOpen)) return now + keep;
+    if ((event !== undefined && event.open !== 0 && event.state !== "dead") || sends.some(isOpen))
+      return now + keep;
     const trouble =
       (event !== undefined && event.state === "dead") ||
       // A listener that never works keeps a record for this long, and no longer.

@@ -1,6 +1,7 @@
 /** Typed access to the inbox. @module */
 import type { Sql, SqlRow, SqlValue } from "../host/Host.ts";
-import { enforceInbox, type InboxRow, type InboxState } from "./records.ts";
+import { OPEN, OpenRecords } from "./OpenRecords.ts";
+import { enforceInbox, FLAG, type InboxRow, type InboxState } from "./records.ts";
 import type { Schema } from "./schema.ts";
 
 /** What an insert needs; the rest has defaults. */
@@ -24,13 +25,15 @@ export type InboxFilter = InboxState | "failed";
 const COLUMNS =
   "seq, id, semantic, kind, state, claim, runs, stalled, progress, due_at, flags, received_at, finished_at, error, payload, owed, open";
 
+type OpenLook = Pick<InboxRow, "seq" | "state" | "open"> & SqlRow;
+
 /** The inbox of one chat. */
 export class InboxTable {
   readonly #sql: Sql;
   readonly #schema: Schema;
-  /** Numbers of the open records; read once in a life. Unknown in a cold actor and after a rollback. */
-  #openSeqs: OpenSeqs | undefined;
-  /** The one open record, where it was admitted in this life: mostly there is no other to look for. */
+  /** The open records; read once in a life. Unknown in a cold actor and after a rollback. */
+  #known: OpenRecords | undefined;
+  /** The one active record, where it was admitted in this life: mostly there is no other to look for. */
   #sole: InboxRow | undefined;
 
   constructor(sql: Sql, schema: Schema) {
@@ -64,7 +67,7 @@ export class InboxTable {
       ) > 0;
     if (fresh) this.#schema.grew();
     if (fresh && (!dead || event.owed)) {
-      this.#opened(event.seq, !dead, dead ? undefined : event);
+      this.#opened(event.seq, { state, open: OPEN.yes }, dead ? undefined : event);
     }
     return fresh;
   }
@@ -102,10 +105,17 @@ export class InboxTable {
     return this.#sql.all<InboxRow & SqlRow>(`SELECT ${COLUMNS} FROM inbox WHERE id = ?`, id)[0];
   }
 
-  /** Open records in order of arrival, from `after` (exclusive). */
+  /** Whether a record with either of an event's keys is here. */
+  knows(id: string, semantic: string | null): boolean {
+    if (this.byId(id) !== undefined) return true;
+    if (semantic === null || !this.#schema.has("semantic")) return false;
+    return this.#sql.all(`SELECT 1 AS x FROM inbox WHERE semantic = ?`, semantic).length > 0;
+  }
+
+  /** Open records in order of arrival, from `after` (exclusive), without those at rest. */
   open(after: number, limit: number): InboxRow[] {
     const open = this.#open();
-    if (open.size === 0) return [];
+    if (open.active === 0) return [];
     if (this.#sole !== undefined) return this.#sole.seq > after ? [{ ...this.#sole }] : [];
     return this.#sql.all<InboxRow & SqlRow>(
       `SELECT ${COLUMNS} FROM inbox WHERE open = 1 AND seq > ? ORDER BY seq LIMIT ?`,
@@ -114,41 +124,79 @@ export class InboxTable {
     );
   }
 
-  /**
-   * How many events wait or run, counted up to `cap`. Asks nothing: a flood must not read all that waits
-   * for each message that comes.
-   */
-  countOpen(cap: number): number {
-    return Math.min(this.#open().waiting, cap);
+  /** How many events wait or run. Asks nothing: a flood must not read all that waits for each message. */
+  waiting(): number {
+    return this.#open().waiting;
+  }
+
+  /** How many events rest. */
+  resting(): number {
+    return this.#open().resting;
+  }
+
+  /** Rests an event until a time: others pass it, and no look at the queue reads it before. */
+  rest(row: InboxRow, until: number, open: typeof OPEN.resting | typeof OPEN.guarded): void {
+    this.update(row, { due_at: until, flags: row.flags | FLAG.parked, open });
+  }
+
+  /** Puts an event that rested back into the queue, in its place. */
+  wake(row: InboxRow): void {
+    this.update(row, { flags: row.flags & ~FLAG.parked, open: OPEN.yes });
+  }
+
+  /** Resting events whose time has come, oldest first. */
+  rested(open: typeof OPEN.resting | typeof OPEN.guarded, now: number, limit: number): InboxRow[] {
+    if (!this.#rests()) return [];
+    return this.#page(
+      `SELECT ${COLUMNS} FROM inbox WHERE open = ? AND open > 1 AND due_at <= ? ORDER BY due_at, seq LIMIT ?`,
+      open,
+      now,
+      limit,
+    );
+  }
+
+  /** When the next resting event is due. */
+  restsUntil(open: typeof OPEN.resting | typeof OPEN.guarded): number | undefined {
+    if (!this.#rests()) return undefined;
+    const [row] = this.#sql.all<{ due_at: number }>(
+      `SELECT due_at FROM inbox WHERE open = ? AND open > 1 ORDER BY due_at LIMIT 1`,
+      open,
+    );
+    return row?.due_at;
+  }
+
+  #rests(): boolean {
+    return this.#schema.has("resting") && this.#open().resting > 0;
   }
 
   /** The tables were made just now: there is no record. */
   born(): void {
-    this.#openSeqs = new OpenSeqs();
+    this.#known = new OpenRecords();
     this.#sole = undefined;
   }
 
   /** Forgets what it knew: a transaction was rolled back, or all storage deleted. */
   forget(): void {
-    this.#openSeqs = undefined;
+    this.#known = undefined;
     this.#sole = undefined;
   }
 
-  #open(): OpenSeqs {
-    if (this.#openSeqs === undefined) {
-      this.#openSeqs = new OpenSeqs();
-      const rows = this.#sql.all<{ seq: number; state: InboxState }>(
-        `SELECT seq, state FROM inbox WHERE open = 1`,
-      );
-      for (const { seq, state } of rows) this.#openSeqs.set(seq, isWaiting(state));
+  #open(): OpenRecords {
+    if (this.#known === undefined) {
+      this.#known = new OpenRecords();
+      const open = `SELECT seq, state, open FROM inbox WHERE open`;
+      const looks = this.#schema.has("resting") ? [`${open} = 1`, `${open} > 1`] : [`${open} = 1`];
+      for (const query of looks) {
+        for (const row of this.#sql.all<OpenLook>(query)) this.#known.set(row.seq, row);
+      }
     }
-    return this.#openSeqs;
+    return this.#known;
   }
 
-  #opened(seq: number, waiting: boolean, event: NewEvent | undefined): void {
-    if (this.#openSeqs === undefined) return;
-    this.#openSeqs.set(seq, waiting);
-    this.#sole = this.#openSeqs.size === 1 && event !== undefined ? this.fresh(event) : undefined;
+  #opened(seq: number, row: Pick<InboxRow, "state" | "open">, event: NewEvent | undefined): void {
+    if (this.#known === undefined) return;
+    this.#known.set(seq, row);
+    this.#sole = this.#known.active === 1 && event !== undefined ? this.fresh(event) : undefined;
   }
 
   /** Records in order, oldest first, from `after` (exclusive). */
@@ -166,11 +214,15 @@ export class InboxTable {
     if (filter === undefined)
       return this.#page(`SELECT ${COLUMNS} FROM inbox WHERE ${page}`, before, limit);
     if (filter === "pending" || filter === "processing") {
-      return this.#page(
-        `SELECT ${COLUMNS} FROM inbox WHERE open = 1 AND state = '${filter}' AND ${page}`,
-        before,
-        limit,
-      );
+      const open = (how: string) =>
+        this.#page(
+          `SELECT ${COLUMNS} FROM inbox WHERE ${how} AND state = '${filter}' AND ${page}`,
+          before,
+          limit,
+        );
+      const found = open("open = 1");
+      if (this.#rests()) found.push(...open("open > 1"));
+      return found.sort((a, b) => b.seq - a.seq).slice(0, limit);
     }
     if (filter === "done") {
       return this.#page(
@@ -213,11 +265,12 @@ export class InboxTable {
   /** Deletes a finished record. */
   delete(seq: number): void {
     this.#sql.run(`DELETE FROM inbox WHERE seq = ?`, seq);
-    this.#openSeqs?.delete(seq);
+    this.#known?.delete(seq);
   }
 
   #write(row: InboxRow, patch: Partial<InboxRow>, guard: string, params: SqlValue[]): boolean {
     if (patch.error !== undefined && patch.error !== null) this.#schema.need("trouble");
+    if ((patch.open ?? OPEN.no) >= OPEN.resting) this.#schema.need("resting");
     const names = Object.keys(patch) as (keyof InboxRow)[];
     const changed = this.#sql.run(
       `UPDATE inbox SET ${names.map((name) => `${name} = ?`).join(", ")} WHERE seq = ?${guard}`,
@@ -235,47 +288,16 @@ export class InboxTable {
   /** Keeps what is known of open records in step with a write. */
   #follow(row: InboxRow, patch: Partial<InboxRow>): void {
     const { seq } = row;
-    if (this.#sole?.seq === seq) Object.assign(this.#sole, patch);
-    if (patch.open === 0) {
-      this.#openSeqs?.delete(seq);
-      if (this.#sole?.seq === seq) this.#sole = undefined;
-    } else if (patch.open === 1) {
-      this.#opened(seq, isWaiting(patch.state ?? row.state), undefined);
-    } else if (patch.state !== undefined && this.#openSeqs?.has(seq)) {
-      this.#openSeqs.set(seq, isWaiting(patch.state));
-    }
+    const now = { ...row, ...patch };
+    const sole = this.#sole?.seq === seq && now.open === OPEN.yes ? this.#sole : undefined;
+    if (sole !== undefined) Object.assign(sole, patch);
+    if (now.open === OPEN.no) this.#known?.delete(seq);
+    else if (patch.open !== undefined || this.#known?.has(seq)) this.#known?.set(seq, now);
+    // Known still only where nothing else became active.
+    if (this.#sole?.seq === seq || patch.open === OPEN.yes) this.#sole = sole;
   }
 
-  #page(query: string, before: number, limit: number): InboxRow[] {
-    return this.#sql.all<InboxRow & SqlRow>(query, before, limit);
-  }
-}
-
-function isWaiting(state: InboxState): boolean {
-  return state === "pending" || state === "processing";
-}
-
-/** Numbers of open records, and how many of them wait or run; the others have still to be announced. */
-class OpenSeqs {
-  readonly #waits = new Map<number, boolean>();
-  waiting = 0;
-
-  get size(): number {
-    return this.#waits.size;
-  }
-
-  has(seq: number): boolean {
-    return this.#waits.has(seq);
-  }
-
-  set(seq: number, waits: boolean): void {
-    this.delete(seq);
-    this.#waits.set(seq, waits);
-    if (waits) this.waiting += 1;
-  }
-
-  delete(seq: number): void {
-    if (this.#waits.get(seq) === true) this.waiting -= 1;
-    this.#waits.delete(seq);
+  #page(query: string, ...params: SqlValue[]): InboxRow[] {
+    return this.#sql.all<InboxRow & SqlRow>(query, ...params);
   }
 }

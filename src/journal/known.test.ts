@@ -5,6 +5,7 @@ import type { Host } from "../host/Host.ts";
 import { NodeRuntime } from "../testing/node/NodeRuntime.ts";
 import { seededRandom } from "../testing/random.ts";
 import { Journal } from "./Journal.ts";
+import { OPEN } from "./OpenRecords.ts";
 import type { OutboxRow } from "./records.ts";
 
 /** A journal on a disk of its own. */
@@ -64,7 +65,14 @@ function compare({ journal, host }: { journal: Journal; host: Host }): void {
   const open = host.sql.all("SELECT * FROM inbox WHERE open = 1 ORDER BY seq");
   expect(sorted(journal.inbox.open(0, 1_000))).toEqual(sorted(open));
   const waiting = open.filter((row) => row.state === "pending" || row.state === "processing");
-  expect(journal.inbox.countOpen(1_000)).toBe(waiting.length);
+  expect(journal.inbox.waiting()).toBe(waiting.length);
+  const resting = host.sql.all("SELECT * FROM inbox WHERE open > 1 ORDER BY due_at, seq");
+  expect(journal.inbox.resting()).toBe(resting.length);
+  const later = Number.MAX_SAFE_INTEGER;
+  const rested = [OPEN.resting, OPEN.guarded].flatMap((how) =>
+    journal.inbox.rested(how, later, 99),
+  );
+  expect(new Set(sorted(rested))).toEqual(new Set(sorted(resting)));
   for (const { turn } of host.sql.all<{ turn: number }>("SELECT DISTINCT turn FROM outbox")) {
     const rows = host.sql.all("SELECT * FROM outbox WHERE turn = ? ORDER BY pos", turn);
     expect(sorted(journal.outbox.ofTurn(turn))).toEqual(sorted(rows));
@@ -90,6 +98,7 @@ test.each(Array.from({ length: 20 }, (_unused, seed) => seed + 1))("seed %i", as
       const rows = turn === undefined ? [] : journal.outbox.ofTurn(turn);
       const row = one(rows);
       const event = one(journal.inbox.open(0, 100));
+      const rested = one(journal.inbox.rested(OPEN.guarded, step, 100));
       if (roll < 0.25) {
         const seq = journal.nextSeq();
         turns.push(seq);
@@ -108,7 +117,11 @@ test.each(Array.from({ length: 20 }, (_unused, seed) => seed + 1))("seed %i", as
         journal.inbox.move(event, "processing", { claim: "mine.2" });
       } else if (roll < 0.9 && event?.state === "processing") {
         journal.inbox.moveIfClaimed(event, event.claim ?? "", "done", { open: 0, claim: null });
-      } else if (roll < 0.93 && turn !== undefined) {
+      } else if (roll < 0.92 && event?.state === "pending") {
+        journal.inbox.rest(event, step + 5, random() < 0.5 ? OPEN.resting : OPEN.guarded);
+      } else if (roll < 0.94 && rested !== undefined) {
+        journal.inbox.move(rested, "processing", { claim: "mine.3", open: OPEN.yes, due_at: null });
+      } else if (roll < 0.96 && turn !== undefined) {
         journal.inbox.delete(turn);
         journal.outbox.deleteTurn(turn);
       } else if (turn !== undefined) {

@@ -33,6 +33,7 @@ const CORE = [
 /** Parts of the schema that most chats never need; each is made by the first write that does. */
 const LAZY = {
   open: [`CREATE INDEX IF NOT EXISTS inbox_open ON inbox (seq) WHERE open = 1`],
+  resting: [`CREATE INDEX IF NOT EXISTS inbox_resting ON inbox (open, due_at) WHERE open > 1`],
   due: [`CREATE INDEX IF NOT EXISTS outbox_due ON outbox (due_at) WHERE due_at IS NOT NULL`],
   state: [
     `CREATE TABLE IF NOT EXISTS state (scope TEXT NOT NULL, k TEXT NOT NULL, v TEXT NOT NULL,

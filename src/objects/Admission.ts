@@ -32,8 +32,8 @@ export interface ReceiveRequest {
   items: InboundItem[];
   /** Answer at the commit, whatever `ack` says: no platform waits for this answer. */
   atCommit?: true;
-  /** How often it was forwarded. */
-  hops?: number;
+  /** The actors that passed it on. */
+  via?: string[];
 }
 
 /** What became of one item. `ignored`: written by another bot, and `allowBots` says no. */
@@ -42,8 +42,11 @@ export type Admitted = "accepted" | "duplicate" | "status" | "echo" | "dead" | "
 /** What `receive` answers. */
 export type ReceiveAnswer =
   | { ok: true; results: Admitted[] }
-  /** The chat's queue is full, or the bot refused the event: the platform shall try again. */
-  | { ok: false; retryAfterSeconds: number; reason?: "full" | "nacked" };
+  /**
+   * The chat's queue is full, the bot refused the event, or a renamed chat is still ending what came under
+   * its other name: the platform shall try again.
+   */
+  | { ok: false; retryAfterSeconds: number; reason?: "full" | "nacked" | "moving" };
 
 /** What one receive did, for after its commit. */
 export interface Receipt {
@@ -68,6 +71,8 @@ export class Admission {
   readonly #outbox: Outbox;
   readonly #liveMedia = new Map<string, MediaRef[]>();
   #fullLoggedAt = Number.NEGATIVE_INFINITY;
+  /** Whether an event ran without a record; filled in by the engine. */
+  ranUnjournaled: (id: string) => boolean = () => false;
 
   constructor(core: Core, outbox: Outbox) {
     this.#core = core;
@@ -88,21 +93,41 @@ export class Admission {
    * @param idle whether the first event may be claimed in this very commit
    */
   admit(request: ReceiveRequest, running: Running | undefined, idle: boolean): Receipt {
-    const { journal, alarm, settings } = this.#core;
+    const { journal, alarm, settings, bot } = this.#core;
     const now = this.#core.now();
     journal.identifyFrom(this.#core.name, request);
     const receipt: Receipt = { answer: { ok: true, results: [] }, statuses: [], dead: [] };
     const events = request.items.filter((item) => item.type === "event").length;
     const { maxPending } = settings.inbox;
-    const waiting = events === 0 ? 0 : journal.inbox.countOpen(maxPending);
-    if (events > 0 && waiting >= maxPending) return this.#full(receipt, events);
-    const pass = { now, receipt, running, idle: idle && waiting === 0, wakeAt: Infinity };
+    const waiting = events === 0 ? 0 : this.#waiting();
+    if (waiting >= maxPending && request.items.some((item) => this.#isNew(item))) {
+      receipt.answer = this.full(events);
+      return receipt;
+    }
+    // Where a newer message stops an older one, the loop looks for it first.
+    const claims = idle && waiting === 0 && (events === 1 || bot.busy.mode !== "interrupt");
+    const pass = { now, receipt, running, idle: claims, wakeAt: Infinity };
     const results = request.items.map((item) => this.#item(item, pass));
     if (results.includes("accepted")) {
       alarm.arm(Math.min(now + this.#core.watchdogMs, pass.wakeAt));
     }
     receipt.answer = { ok: true, results };
     return receipt;
+  }
+
+  /** Events in the queue. Those at rest hold nobody up, until they are as many as a queue may have. */
+  #waiting(): number {
+    const { journal, settings } = this.#core;
+    return (
+      journal.inbox.waiting() + Math.max(0, journal.inbox.resting() - settings.inbox.maxPending)
+    );
+  }
+
+  /** Whether an item would add to the queue: what is known or ignored is taken though it is full. */
+  #isNew(item: InboundItem): boolean {
+    if (item.type !== "event" || this.isOtherBot(item.event)) return false;
+    const { id, semanticKey } = item.event;
+    return !this.#core.journal.inbox.knows(id, semanticKey ?? null);
   }
 
   #item(item: InboundItem, pass: Pass): Admitted {
@@ -115,7 +140,7 @@ export class Admission {
     // An external event has no platform clock: it happened when it came.
     const event = item.event.at === 0 ? { ...item.event, at: pass.now } : item.event;
     if (event.selfAuthored === true && this.#outbox.absorbEcho(event)) return "echo";
-    if (this.#isOtherBot(event)) {
+    if (this.isOtherBot(event)) {
       this.#core.metrics.count("inboundIgnored");
       this.#core.host.log.debug("a message of another bot is ignored (allowBots)", {
         id: event.id,
@@ -134,6 +159,7 @@ export class Admission {
       const sample = payload.slice(0, SAMPLE_LENGTH);
       return this.#bad({ id: event.id, error: "larger than the journal allows", sample }, pass);
     }
+    if (this.ranUnjournaled(event.id)) return "duplicate";
     this.#follow(event);
     const waits = joins(event, bot.busy);
     // What may have to rest, as other bots' messages, is claimed by the loop that knows.
@@ -177,7 +203,8 @@ export class Admission {
   #interrupt(event: InboundEvent, { running, receipt }: Pass): void {
     if (this.#core.bot.busy.mode !== "interrupt" || event.kind !== "message") return;
     if (running === undefined || running.row.kind !== "message") return;
-    if (running.sender !== event.sender?.id) return;
+    // Nobody in particular, such as a channel's posts, interrupts nobody.
+    if (running.sender === undefined || running.sender !== event.sender?.id) return;
     // A late picture of the album that is being answered is no new message.
     if (event.groupId !== undefined && event.groupId === running.group) return;
     // On a copy: a commit that is rolled back must not leave its mark in memory.
@@ -196,7 +223,8 @@ export class Admission {
     this.#core.alarm.arm(now);
   }
 
-  #isOtherBot(event: InboundEvent): boolean {
+  /** Whether an event was written by a bot that is not listened to. */
+  isOtherBot(event: InboundEvent): boolean {
     const { sender, kind } = event;
     if (kind !== "message" && kind !== "edited") return false;
     // What this very bot said elsewhere is no reason to answer either.
@@ -212,7 +240,8 @@ export class Admission {
       this.#liveMedia.delete(oldest);
   }
 
-  #full(receipt: Receipt, events: number): Receipt {
+  /** The answer to events for which the queue has no room; counted, and said now and then. */
+  full(events: number): ReceiveAnswer {
     this.#core.metrics.count("inboundRefused", events);
     const now = this.#core.now();
     if (now - this.#fullLoggedAt >= FULL_LOG_MS) {
@@ -222,8 +251,7 @@ export class Admission {
       });
       this.#core.onTrouble();
     }
-    receipt.answer = { ok: false, retryAfterSeconds: BACKPRESSURE_SECONDS, reason: "full" };
-    return receipt;
+    return { ok: false, retryAfterSeconds: BACKPRESSURE_SECONDS, reason: "full" };
   }
 
   #bad(item: { id: string; error: string; sample: string }, pass: Pass): Admitted {

@@ -7,6 +7,7 @@
 import { Retention } from "../alarms/retention.ts";
 import type { Host } from "../host/Host.ts";
 import type { Identity } from "../journal/Journal.ts";
+import { IllegalTransitionError } from "../journal/records.ts";
 import { ActorClient } from "../turns/ActorClient.ts";
 import type { BotRuntime, ListenerTools } from "../turns/BotRuntime.ts";
 import { TurnRunner } from "../turns/TurnRunner.ts";
@@ -55,7 +56,7 @@ export class Chat {
       tools,
     );
     this.#inbox = new Inbox(core, this.#outbox, runner, onTrouble);
-    this.#inbox.onJoined = (id) => this.#acks.note(id, "ended");
+    this.#inbox.onEnded = (id) => this.#acks.note(id, "ended");
     this.#retention = new Retention(core);
     this.#operations = new Operations(core, this.#inbox, this.#outbox, side, log);
     this.#migration = new Migration(core);
@@ -89,7 +90,7 @@ export class Chat {
       received = this.#inbox.receive(request);
     } catch (error) {
       this.#core.host.rethrowIfHalted(error);
-      if (!this.#core.settings.failOpen) throw error;
+      if (!this.#core.settings.failOpen || isBug(error)) throw error;
       return JSON.stringify(this.#inbox.dispatchUnjournaled(request, error));
     }
     const { answer, statuses } = received;
@@ -122,21 +123,21 @@ export class Chat {
   async call(method: string, payload: string): Promise<string> {
     if (method === "receive") return this.receive(payload);
     if (method === "wake") return this.#wake();
-    const owner = this.#migration.ownerFor(method);
+    const owner = this.#migration.ownerFor(method, payload);
     if (owner !== undefined) return this.#migration.pass(owner, method, payload);
     try {
       const {
         identity,
-        hops: _hops,
+        via: _via,
         ...input
       } = JSON.parse(payload) as {
         identity?: Omit<Identity, "name" | "v">;
-        hops?: number;
+        via?: string[];
       };
       if (identity !== undefined) this.#identify(identity);
       if (method === "forward") {
-        this.#migration.setForward((input as unknown as { to: string }).to);
-        return JSON.stringify({ value: null });
+        const { to } = input as unknown as { to: string };
+        return JSON.stringify({ value: this.#migration.setForward(to) });
       }
       if (method === "movedTo") {
         const notice = input as unknown as { chat: string; renamed: boolean };
@@ -220,4 +221,10 @@ export class Chat {
 function earliest(...times: (number | undefined)[]): number | undefined {
   const known = times.filter((time) => time !== undefined);
   return known.length === 0 ? undefined : Math.min(...known);
+}
+
+/** Whether the code is at fault, not the disk: then no event may run that has no record. */
+function isBug(error: unknown): boolean {
+  const bugs = [TypeError, ReferenceError, RangeError, SyntaxError, IllegalTransitionError];
+  return bugs.some((one) => error instanceof one);
 }

@@ -5,10 +5,9 @@
  * @module
  */
 import type { MediaRef } from "../channels/events.ts";
-import { FLAG, type InboxRow, OWES } from "../journal/records.ts";
+import { FLAG, type InboxRow } from "../journal/records.ts";
 import { TurnSends } from "../outbox/TurnSends.ts";
-import { type BurstPlan, eventOf, mayJoin, planBurst } from "../turns/burst.ts";
-import { planClaim } from "../turns/poison.ts";
+import { eventOf } from "../turns/burst.ts";
 import type { TurnRunner } from "../turns/TurnRunner.ts";
 import {
   Admission,
@@ -18,9 +17,8 @@ import {
   type ReceiveRequest,
   type Running,
 } from "./Admission.ts";
+import { Claims, JOINED } from "./Claims.ts";
 import type { Core } from "./Core.ts";
-import { LoopGuard } from "./LoopGuard.ts";
-import { formatAddress } from "./names.ts";
 import type { Outbox } from "./Outbox.ts";
 import { Unjournaled } from "./Unjournaled.ts";
 
@@ -29,17 +27,13 @@ const SLICE = 32;
 /** How long the loop rests when the journal failed, in ms. */
 const PAUSE_MS = 1_000;
 
-/** In the `claim` of a message that joined another's turn: before the other's id. */
-const JOINED = "joined ";
-
 /** The inbox of one actor. */
 export class Inbox {
   readonly #core: Core;
   readonly #outbox: Outbox;
   readonly #runner: TurnRunner;
-  readonly #onTrouble: () => void;
   readonly #admission: Admission;
-  readonly #loopGuard: LoopGuard;
+  readonly #claims: Claims;
   #running = false;
   /** An event whose run ended without its commit: claimed, and nobody runs it. */
   #lost: number | undefined;
@@ -53,14 +47,14 @@ export class Inbox {
     this.#core = core;
     this.#outbox = outbox;
     this.#runner = runner;
-    this.#onTrouble = onTrouble;
     this.#admission = new Admission(core, outbox);
-    this.#unjournaled = new Unjournaled(core);
-    this.#loopGuard = new LoopGuard(core.bot.busy.loopGuard);
+    this.#unjournaled = new Unjournaled(core, this.#admission);
+    this.#admission.ranUnjournaled = (id) => this.#unjournaled.has(id);
+    this.#claims = new Claims(core, outbox, onTrouble, (id) => this.onEnded(id));
   }
 
-  /** Told of each message that joined another's turn; filled in by the engine. */
-  onJoined: (id: string) => void = () => undefined;
+  /** Told of each event that is over without a turn of its own; filled in by the engine. */
+  onEnded: (id: string) => void = () => undefined;
 
   /** Whether a turn is running. */
   get live(): boolean {
@@ -149,6 +143,7 @@ export class Inbox {
     if (claimed !== undefined) return claimed;
     if (!this.#core.journal.exists()) return undefined;
     const now = this.#core.now();
+    this.#claims.wakeRested(now);
     let after = 0;
     for (;;) {
       const rows = this.#core.journal.inbox.open(after, SLICE);
@@ -162,147 +157,12 @@ export class Inbox {
           if ((row.flags & FLAG.parked) !== 0) continue;
           return undefined;
         }
-        if ((row.flags & FLAG.interrupted) !== 0) {
-          this.#endInterrupted(row);
-          continue;
-        }
-        const burst = this.#burst(row, now);
-        if (burst !== undefined && burst.readyAt > now) return undefined;
-        if (this.#guard(row, now)) continue;
-        const claim = this.#claim(row, now, burst);
-        if (claim === "dead") continue;
-        return claim === "wait" ? undefined : { row, claim };
+        const claim = this.#claims.claim(row, now);
+        if (claim === "passed") continue;
+        return claim === "waits" ? undefined : { row, claim: claim.id };
       }
       if (rows.length < SLICE) return undefined;
     }
-  }
-
-  /** What a message that may wait for others waits for. */
-  #burst(row: InboxRow, now: number): BurstPlan | undefined {
-    const { journal, bot } = this.#core;
-    if (!mayJoin(row, bot.busy)) return undefined;
-    return planBurst(row, journal.inbox.open(row.seq, SLICE), bot.busy, now);
-  }
-
-  /** Two bots in a loop: their messages rest for a while, people's go on. Returns whether this one rests. */
-  #guard(row: InboxRow, now: number): boolean {
-    if (row.runs > 0 || !row.payload.includes('"isBot":true')) return false;
-    const event = eventOf(row);
-    if (event?.sender?.isBot !== true) return false;
-    const { at, fresh } = this.#loopGuard.ask(now);
-    if (at <= now) return false;
-    this.#core.journal.commit("inbox.wait", () => {
-      this.#core.journal.inbox.update(row, { due_at: at, flags: row.flags | FLAG.parked });
-      this.#core.alarm.arm(at);
-    });
-    if (fresh) this.#announcePause(event.sender.id, at);
-    return true;
-  }
-
-  #announcePause(sender: string, until: number): void {
-    const { host } = this.#core;
-    host.log.warn("messages of other bots rest: they come too fast (loopGuard)", { sender, until });
-    this.#onTrouble();
-    const chatId = formatAddress(this.#core.address());
-    this.#outbox.announcer.tell("durability:paused", {
-      chatId,
-      reason: "loop_guard",
-      sender,
-      until,
-    });
-  }
-
-  /** Its process died between the stamp and the end of its turn. */
-  #endInterrupted(row: InboxRow): void {
-    const { journal } = this.#core;
-    journal.commit("turn.interrupt", () => {
-      if (row.state === "pending") journal.inbox.move(row, "processing");
-      journal.inbox.move(row, "done", {
-        finished_at: this.#core.now(),
-        open: 0,
-        claim: null,
-        due_at: null,
-      });
-      const sends = new TurnSends(row.seq, row.id, journal.outbox.ofTurn(row.seq));
-      this.#outbox.closeTurn(sends, "interrupted");
-    });
-    this.#outbox.kick();
-  }
-
-  #claim(row: InboxRow, now: number, burst: BurstPlan | undefined): string {
-    const { journal, settings, host } = this.#core;
-    const reached = row.runs === 0 ? 0 : this.#reached(row.seq);
-    const plan = planClaim(row, reached, now, settings.inbox, host.random());
-    if (plan.do === "dead") {
-      this.#die(row, plan.stalled, plan.why);
-      return "dead";
-    }
-    if (plan.do === "wait") {
-      journal.commit("inbox.wait", () => {
-        journal.inbox.update(row, { due_at: plan.until });
-        this.#core.alarm.arm(plan.until);
-      });
-      return "wait";
-    }
-    const claim = this.#core.claim();
-    journal.commit("inbox.claim", () => {
-      journal.inbox.move(row, "processing", {
-        claim,
-        runs: row.runs + 1,
-        stalled: plan.stalled,
-        progress: reached,
-        ...(row.due_at === null ? {} : { due_at: null }),
-        ...(burst?.payload === undefined ? {} : { payload: burst.payload }),
-      });
-      // Their words are in the first one's record now, and share its fate.
-      for (const member of burst?.members ?? []) {
-        journal.inbox.move(member, "done", {
-          finished_at: now,
-          open: 0,
-          claim: `${JOINED}${row.id}`,
-        });
-      }
-      this.#core.alarm.arm(now + this.#core.watchdogMs);
-    });
-    for (const member of burst?.members ?? []) this.onJoined(member.id);
-    if (row.runs > 1) this.#onTrouble();
-    return claim;
-  }
-
-  /** How far earlier runs got: ordinals and steps on record. A diverged send is no progress. */
-  #reached(seq: number): number {
-    const { outbox, side } = this.#core.journal;
-    const sends = outbox
-      .ofTurn(seq)
-      .filter((row) => row.part === 0 && !row.slot.includes("~")).length;
-    return sends + side.countSteps(seq);
-  }
-
-  #die(row: InboxRow, stalled: number, why: string): void {
-    const { journal, metrics, bot } = this.#core;
-    const owed = bot.hasListener("durability:dead") ? OWES.dead : 0;
-    journal.commit("inbox.dead", () => {
-      // A retry that failed for good is moved through its run, which the table permits.
-      if (row.state === "pending") journal.inbox.move(row, "processing");
-      journal.inbox.move(row, "dead", {
-        stalled,
-        error: `given up: ${why}`,
-        finished_at: this.#core.now(),
-        due_at: null,
-        claim: null,
-        owed,
-        open: owed === 0 ? 0 : 1,
-      });
-      this.#outbox.closeTurn(
-        new TurnSends(row.seq, row.id, journal.outbox.ofTurn(row.seq)),
-        "dead",
-      );
-    });
-    metrics.count("inboundDead");
-    this.#core.host.log.error("an event is given up", { id: row.id, why });
-    this.#onTrouble();
-    this.#outbox.announcer.pushEvent(row.seq);
-    this.#outbox.kick();
   }
 
   /** Runs an event again, for an operator. Returns whether it could. */
@@ -314,7 +174,9 @@ export class Inbox {
       const first = this.#core.journal.inbox.byId(row.claim.slice(JOINED.length));
       return first !== undefined && this.replay(first);
     }
-    const applied = row.state === "done" && row.error === null;
+    // An interrupted turn is done, and its state was dropped.
+    const settled = row.error === null && (row.flags & FLAG.interrupted) === 0;
+    const applied = row.state === "done" && settled;
     this.#core.journal.commit("inbox.replay", () => {
       this.#core.journal.inbox.move(row, "pending", {
         // One run is remembered, so that the next looks for what was recorded.
@@ -352,6 +214,7 @@ export class Inbox {
       else this.#core.journal.inbox.move(row, "dead", patch);
       this.#outbox.closeTurn(sends, "dead");
     });
+    this.onEnded(row.id);
     this.#outbox.kick();
     this.kick();
     return true;
@@ -360,7 +223,7 @@ export class Inbox {
   /** When the alarm is needed for events that no live loop holds. */
   nextDue(): number | undefined {
     const now = this.#core.now();
-    let next: number | undefined;
+    let next = this.#claims.restsUntil(now);
     let after = 0;
     for (;;) {
       const rows = this.#core.journal.inbox.open(after, SLICE);
@@ -371,7 +234,8 @@ export class Inbox {
         // Claimed by this life: the watchdog that its claim armed covers it.
         const mine =
           row.seq !== this.#lost && row.claim?.startsWith(`${this.#core.incarnation}.`) === true;
-        const burst = over || mine || row.due_at !== null ? undefined : this.#burst(row, now);
+        const waits = over || mine || row.due_at !== null;
+        const burst = waits ? undefined : this.#claims.burst(row, now);
         const at =
           row.due_at ??
           (over || mine ? now + this.#core.watchdogMs : Math.max(ready, burst?.readyAt ?? 0));

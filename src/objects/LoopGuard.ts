@@ -22,14 +22,25 @@ export class LoopGuard {
    * when the pause begins with this very question.
    */
   ask(now: number): { at: number; fresh: boolean } {
-    if (now < this.#pausedUntil) return { at: this.#pausedUntil, fresh: false };
-    while ((this.#begun[0] ?? now) <= now - WINDOW_MS) this.#begun.shift();
-    if (this.#begun.length >= this.#limit) {
-      this.#pausedUntil = now + WINDOW_MS;
-      this.#begun.length = 0;
-      return { at: this.#pausedUntil, fresh: true };
+    if (this.room(now) > 0) {
+      this.#begun.push(now);
+      return { at: now, fresh: false };
     }
-    this.#begun.push(now);
-    return { at: now, fresh: false };
+    const fresh = now >= this.#pausedUntil;
+    if (fresh) this.#pausedUntil = now + WINDOW_MS;
+    return { at: this.#pausedUntil, fresh };
+  }
+
+  /** How many more turns may begin now. */
+  room(now: number): number {
+    if (now < this.#pausedUntil) return 0;
+    while ((this.#begun[0] ?? now) <= now - WINDOW_MS) this.#begun.shift();
+    return this.#limit - this.#begun.length;
+  }
+
+  /** When the next turn may begin: epoch milliseconds. */
+  roomAt(now: number): number {
+    if (now < this.#pausedUntil) return this.#pausedUntil;
+    return this.room(now) > 0 ? now : (this.#begun[0] ?? now) + WINDOW_MS;
   }
 }

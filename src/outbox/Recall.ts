@@ -205,5 +205,5 @@ export class Recall {
 function wasTakenBack(row: OutboxRow): boolean {
   if (row.state !== "suppressed") return false;
   const { reason } = readExtra(row);
-  return reason === "turn_failed" || reason === "turn_aborted";
+  return reason === "turn_failed" || reason === "turn_aborted" || reason === "interrupted";
 }

@@ -61,7 +61,7 @@ export class Turn {
     });
     this.row = row;
     this.claim = claim;
-    const { joined = [], ...first } = event;
+    const { joined = [], newest: _newest, ...first } = event;
     this.event = mergedEvent(event);
     this.burst = [first, ...joined];
     this.sends = new TurnSends(row.seq, row.id, recorded, (row.flags & FLAG.applied) !== 0);

@@ -7,6 +7,7 @@
 import { RetryTurn, TurnAbortedError } from "../channels/errors.ts";
 import type { InboundEvent } from "../channels/events.ts";
 import type { CommitLabel } from "../journal/labels.ts";
+import { OPEN } from "../journal/OpenRecords.ts";
 import { FLAG, type InboxRow } from "../journal/records.ts";
 import { formatAddress } from "../objects/names.ts";
 import type { TurnEnd } from "../objects/Outbox.ts";
@@ -227,6 +228,8 @@ export class TurnRunner {
         finished_at: core.now(),
         open: 0,
         claim: null,
+        // How it ended, whatever was stamped while it ran: a replay asks.
+        flags: interrupted ? turn.row.flags | FLAG.interrupted : turn.row.flags & ~FLAG.interrupted,
         error: settled || interrupted ? null : errorText(ending.error, core.host.env),
       });
       if (!written) return false;
@@ -252,6 +255,7 @@ export class TurnRunner {
       const written = core.journal.inbox.moveIfClaimed(turn.row, turn.claim, "pending", {
         due_at: dueAt,
         claim: null,
+        open: parked ? OPEN.resting : OPEN.yes,
         flags:
           (turn.row.flags & ~FLAG.parked) |
           (parked ? FLAG.parked : 0) |
@@ -282,6 +286,7 @@ export class TurnRunner {
       });
       if (written) this.#parts.outbox.closeTurn(sends, "dead");
     });
+    this.#parts.acks.note(row.id, "ended");
     this.#parts.outbox.announcer.pushEvent(row.seq);
     this.#parts.outbox.kick();
   }

@@ -1,6 +1,7 @@
 /**
  * Which waiting messages become one turn: a sender's messages within a quiet time (`concurrency`
- * "burst"), and the members of an album always. Pure.
+ * "burst"), those that wait behind a turn that they interrupt (`"interrupt"`), and the members of an album
+ * always. Pure.
  *
  * @module
  */
@@ -19,6 +20,8 @@ const MAX_MEMBERS = 32;
 export interface JoinedEvent extends InboundEvent {
   /** The later members, as they came. */
   joined?: InboundEvent[];
+  /** The newest member is what is answered; absent: all of them. */
+  newest?: true;
 }
 
 /** What a waiting message becomes. */
@@ -35,13 +38,13 @@ type Pacing = Pick<BusySettings, "mode" | "quietMs" | "maxWaitMs">;
 
 /** Whether a message waits for others before its turn. */
 export function joins(event: InboundEvent, busy: Pacing): boolean {
-  return keyOf(event, busy) !== undefined;
+  return keyOf(event, busy) !== undefined && quietOf(event, busy) > 0;
 }
 
 /** Whether a record may have to wait for others; cheap, since every claim asks. */
 export function mayJoin(row: InboxRow, busy: Pacing): boolean {
   if (row.kind !== "message" || row.runs > 0) return false;
-  return busy.mode === "burst" || row.payload.includes('"groupId":"');
+  return busy.mode !== "queue" || row.payload.includes('"groupId":"');
 }
 
 /** The silence that ends the burst of a message, in ms. */
@@ -65,48 +68,54 @@ export function planBurst(
   const first = eventOf(head);
   const key = first && keyOf(first, busy);
   if (first === undefined || key === undefined) return { readyAt: now, members: [] };
-  const longest =
-    first.groupId === undefined
-      ? busy.maxWaitMs
-      : Math.max(busy.mode === "burst" ? busy.maxWaitMs : 0, ALBUM_MAX_MS);
-  const end = head.received_at + longest;
+  const own = busy.mode === "burst" ? busy.maxWaitMs : 0;
+  const longest = first.groupId === undefined ? own : Math.max(own, ALBUM_MAX_MS);
+  const begun = head.received_at;
+  const end = begun + longest;
+  const newest = isNewestOnly(first, busy);
   const members: InboxRow[] = [];
   const events: InboundEvent[] = [];
   let size = head.payload.length;
-  let last = head.received_at;
+  let last = begun;
   let quiet = quietOf(first, busy);
   let closed = false;
   for (const row of behind) {
     if (row.state !== "pending" || row.due_at !== null) continue;
     const event = row.runs === 0 ? eventOf(row) : undefined;
-    const own = event && keyOf(event, busy);
-    if (event === undefined || own !== key) {
+    const other = event && keyOf(event, busy);
+    if (event === undefined || other !== key) {
       // A command, a press or a timer comes after what was said before it.
-      closed = own === undefined && busy.mode === "burst";
+      closed = other === undefined && busy.mode !== "queue";
       if (closed) break;
       continue;
     }
     size += row.payload.length;
-    closed =
-      row.received_at - last > quiet ||
-      row.received_at > end ||
-      members.length + 2 > MAX_MEMBERS ||
-      size * 3 > MAX_VALUE_LENGTH;
+    const late = row.received_at - last > quiet || row.received_at > end;
+    closed = (late && !newest) || members.length + 2 > MAX_MEMBERS || size * 3 > MAX_VALUE_LENGTH;
     if (closed) break;
     members.push(row);
     events.push(event);
     last = row.received_at;
     quiet = Math.max(quiet, quietOf(event, busy));
   }
-  const readyAt = closed ? now : Math.min(last + quiet, end);
+  // A clock that jumped back must not silence the chat.
+  const readyAt = closed || last > now ? now : Math.min(last + quiet, end);
   if (members.length === 0) return { readyAt, members };
-  return { readyAt, members, payload: JSON.stringify({ ...first, joined: events }) };
+  const joined: JoinedEvent = { ...first, joined: events, ...(newest ? { newest } : {}) };
+  return { readyAt, members, payload: JSON.stringify(joined) };
 }
 
-/** The event that the bot sees: texts one under the other, media in order. */
+/** Whether only the newest of several waiting messages is answered: it would have stopped the others. */
+function isNewestOnly(event: InboundEvent, busy: Pacing): true | undefined {
+  return busy.mode === "interrupt" && event.groupId === undefined ? true : undefined;
+}
+
+/** The event that the bot sees: texts one under the other, media in order; or the newest alone. */
 export function mergedEvent(event: JoinedEvent): InboundEvent {
-  const { joined = [], ...first } = event;
-  if (joined.length === 0) return first;
+  const { joined = [], newest, ...first } = event;
+  const last = joined.at(-1);
+  if (last === undefined) return first;
+  if (newest === true) return last;
   const all: readonly InboundEvent[] = [first, ...joined];
   const texts = all.map((one) => one.text ?? "").filter((text) => text !== "");
   const media = all.flatMap((one) => one.media ?? []);
@@ -121,8 +130,19 @@ export function mergedEvent(event: JoinedEvent): InboundEvent {
 /** What messages of one turn have in common; `undefined` for whatever stands alone. */
 function keyOf(event: InboundEvent, busy: Pacing): string | undefined {
   if (event.kind !== "message" || event.text?.startsWith("/") === true) return undefined;
-  if (busy.mode === "burst") return `sender ${event.sender?.id ?? ""}`;
-  return event.groupId === undefined ? undefined : `album ${event.groupId}`;
+  const { groupId, sender } = event;
+  if (busy.mode === "interrupt" && groupId === undefined) return senderKey(sender?.id);
+  if (busy.mode === "burst") return senderKey(sender?.id) ?? albumKey(groupId);
+  return albumKey(groupId);
+}
+
+/** Messages of nobody in particular, such as a channel's posts, stand alone. */
+function senderKey(id: string | undefined): string | undefined {
+  return id === undefined ? undefined : `sender ${id}`;
+}
+
+function albumKey(id: string | undefined): string | undefined {
+  return id === undefined ? undefined : `album ${id}`;
 }
 
 /** The event of a record, unless it cannot be read. */

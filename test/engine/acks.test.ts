@@ -156,4 +156,17 @@ describe("ack", () => {
       expect(make).toThrow(/telegram delivers a chat's next message only after/);
     }
   });
+
+  test("an event that an operator gives up answers whoever waits", async () => {
+    const l = held("manual", (l, bot) => bot.otherwise(() => l().sleep(5_000)));
+    deliver(l, "a");
+    const waiting = deliver(l, "b");
+    await l.t.advance(100);
+    const asked = JSON.stringify({ id: "b" });
+    const answer = await l.t.runtime.call("ChatActor", l.actor(), "discardEvent", asked);
+    expect(JSON.parse(answer)).toEqual({ value: true });
+    await l.t.advance(100);
+    expect(waiting).toMatchObject([{ answer: { ok: true } }]);
+    await l.t.idle();
+  });
 });

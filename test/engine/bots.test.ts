@@ -57,4 +57,31 @@ describe("other bots", () => {
     expect(() => chatty({ loopGuard: 0 })).toThrow(ConfigError);
     expect(() => chatty({ loopGuard: 0 })).toThrow(/loopGuard is 0/);
   });
+
+  test("a flood costs a chat a bounded number of reads and writes, and locks no person out", async () => {
+    const l = chatty({ allowBots: true });
+    const storage = l.t.runtime.storage("ChatActor", l.actor());
+    let read = 0;
+    const all = storage.all.bind(storage);
+    storage.all = (query, params) => {
+      const rows = all<never>(query, params);
+      read += rows.length;
+      return rows;
+    };
+    const flood = 1_100;
+    for (let n = 0; n < flood; n += 1) await l.receive([l.message(`m${n}`, "beep", other)]);
+    expect(read).toBeLessThan(flood * 5);
+    read = 0;
+    expect(await l.receive([l.message("h", "human")])).toMatchObject({ ok: true });
+    await l.t.advance(100);
+    expect(l.screen.at(-1)).toBe("ok human");
+    expect(read).toBeLessThan(20);
+    const written = storage.rowsChanged;
+    await l.t.advance("10m");
+    const answered = l.screen.length - 21;
+    expect(answered).toBeGreaterThanOrEqual(180);
+    expect(storage.rowsChanged - written).toBeLessThan(answered * 8);
+    await l.t.advance("1h");
+    expect(l.screen).toHaveLength(flood + 1);
+  });
 });

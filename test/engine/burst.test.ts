@@ -157,4 +157,13 @@ describe("an album", () => {
     await l.t.advance(1);
     expect(only(l.screen)).toBe("[hello] 0");
   });
+
+  test("a clock that jumps back an hour does not silence the chat", async () => {
+    const l = telling();
+    await say(l, "a", "hello");
+    l.damage("UPDATE inbox SET received_at = received_at + 3600000");
+    l.t.restart();
+    await l.t.advance("1m");
+    expect(l.screen).toEqual(["[hello] 0"]);
+  });
 });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { RetryTurn } from "../../src/index.ts";
 import { echoing, lab, only } from "./lab.ts";
 
 /** A handler that notes what it got and when, and takes `ms`. */
@@ -191,6 +192,39 @@ describe("a chat whose queue is full", () => {
     expect(await l.receive([l.message("d", "d")])).toEqual({ ok: true, results: ["accepted"] });
     await l.t.idle();
     expect(l.screen).toEqual(["ok a", "ok b", "ok c", "ok d"]);
+  });
+
+  test("still knows what it has: a redelivery is a duplicate, not refused", async () => {
+    const l = full();
+    for (const id of ["a", "b", "c"]) await l.receive([l.message(id, id)]);
+    expect(await l.receive([l.message("b", "b")])).toEqual({ ok: true, results: ["duplicate"] });
+    const mixed = await l.receive([l.message("b", "b"), l.message("d", "d")]);
+    expect(mixed).toMatchObject({ ok: false, reason: "full" });
+    await l.t.idle();
+  });
+
+  test("is not full of turns that rest for days", async () => {
+    const l = lab({
+      durability: { inbox: { maxPending: 3 } },
+      setup: (bot) =>
+        bot.otherwise((ctx) => {
+          if (ctx.text === "hello") return ctx.reply("hello");
+          throw new RetryTurn({ after: "7d" });
+        }),
+    });
+    for (let n = 0; n < 3; n += 1) {
+      await l.receive([l.message(`m${n}`, "in a week")]);
+      await l.t.advance(10);
+    }
+    expect(await l.receive([l.message("h", "hello")])).toMatchObject({ ok: true });
+    await l.t.idle();
+    expect(l.screen).toEqual(["hello"]);
+    // Their number has a bound, too.
+    for (let n = 3; n < 6; n += 1) {
+      await l.receive([l.message(`m${n}`, "in a week")]);
+      await l.t.advance(10);
+    }
+    expect(await l.receive([l.message("i", "hello")])).toMatchObject({ reason: "full" });
   });
 
   test("still takes delivery statuses, which do not queue", async () => {

@@ -131,4 +131,61 @@ describe("interrupt", () => {
     await l.t.advance("5m");
     expect(l.screen).toEqual(["a1", "b1", "b2", "b3"]);
   });
+
+  test("messages that wait behind a handler that will not stop are one turn: the newest is answered", async () => {
+    const l = lab({
+      busy: { concurrency: "interrupt" },
+      setup: (bot, l) => {
+        bot.otherwise(async (ctx) => {
+          l().notes.push(ctx.burst.map((one) => one.text));
+          if (ctx.text === "0") await l().sleep(20_000);
+          await ctx.reply(`about ${ctx.text}`);
+        });
+      },
+    });
+    for (let n = 0; n < 20; n += 1) {
+      await l.receive([l.message(`m${n}`, String(n))]);
+      await l.t.advance(100);
+    }
+    await l.t.idle();
+    const behind = Array.from({ length: 19 }, (_unused, n) => String(n + 1));
+    expect(l.notes).toEqual([["0"], behind]);
+    expect(l.screen).toEqual(["about 19"]);
+    expect(l.events().map((row) => row.state)).toEqual(Array(20).fill("done"));
+  });
+
+  test("two messages in one delivery: the newer is answered, and the bot sees both", async () => {
+    const l = slow();
+    await l.receive([l.message("a", "a"), l.message("b", "b")]);
+    await l.t.idle();
+    await l.t.advance("1m");
+    expect(l.screen).toEqual(["b1", "b2", "b3"]);
+    expect(l.events().map((row) => row.state)).toEqual(["done", "done"]);
+  });
+
+  test("messages of nobody in particular, such as a channel's posts, interrupt nobody", async () => {
+    const l = slow();
+    const post = (id: string) => {
+      const item = l.message(id, id);
+      if (item.type === "event") delete item.event.sender;
+      return item;
+    };
+    await l.receive([post("a")]);
+    await l.t.advance(500);
+    await l.receive([post("b")]);
+    await l.t.idle();
+    expect(l.screen).toEqual(["a1", "a2", "a3", "b1", "b2", "b3"]);
+  });
+
+  test("an interrupted turn that an operator replays says what it had not, and keeps what it sets", async () => {
+    const l = slow();
+    await l.receive([l.message("a", "a")]);
+    await l.t.advance(1_500);
+    await l.receive([l.message("b", "b")]);
+    await l.t.idle();
+    expect(await l.client.inbox.replay("a")).toBe(true);
+    await l.t.idle();
+    expect(l.screen).toEqual(["a1", "a2", "b1", "b2", "b3", "a3"]);
+    expect(await l.client.state.get("begun")).toEqual(["b", "a"]);
+  });
 });

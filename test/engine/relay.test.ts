@@ -108,7 +108,6 @@ describe("a relay", () => {
       key: "relay:x",
       from: "main/production/other-bot/mock/ann",
       content: { text: "spam", format: "plain" },
-      hops: 1,
       identity: { connection: "mock", channel: "mock", chat: "ann" },
     };
     const answer = await l.t.runtime.call("ChatActor", l.actor(), "relay", JSON.stringify(input));

@@ -32,9 +32,9 @@ export const MUTANTS: readonly Mutant[] = [
     first: "test/engine/evidence.test.ts",
     breaks: "after a crash nobody knows that a call may have been made",
     file: "src/journal/OutboxTable.ts",
-    find: "...NAMES.map((name) => row[name])",
+    find: "...names.map((name) => row[name])",
     replace:
-      '...NAMES.map((name) => (name === "state" && row.state === "sending" ? "pending" : row[name]))',
+      '...names.map((name) => (name === "state" && row.state === "sending" ? "pending" : row[name]))',
   },
   {
     name: "dedupe",
@@ -181,7 +181,7 @@ export const MUTANTS: readonly Mutant[] = [
     first: "test/engine/bots.test.ts",
     breaks: "two bots answer each other for ever",
     file: "src/objects/LoopGuard.ts",
-    find: "    if (this.#begun.length >= this.#limit) {",
-    replace: "    if (this.#begun.length > 1e9) {",
+    find: "    return this.#limit - this.#begun.length;",
+    replace: "    return 1e9;",
   },
 ];

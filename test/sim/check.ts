@@ -248,7 +248,7 @@ function isLaterPart(records: ChatRecords, row: OutboxRow): boolean {
 
 /** Nothing open, and no alarm but the purge. */
 function checkQuiet(records: ChatRecords, fail: Fail): void {
-  const open = records.events.filter((row) => row.open === 1);
+  const open = records.events.filter((row) => row.open > 0);
   for (const row of open) fail(`${row.id} is ${row.state} and still open`);
   for (const row of records.sends)
     if (row.due_at !== null) fail(`a ${row.state} send has still a due time`);

@@ -511,7 +511,7 @@ function anyScheduled(world: World): boolean {
     if (ready.length === 0) return false;
     return (
       storage.all(`SELECT 1 AS x FROM outbox WHERE due_at IS NOT NULL LIMIT 1`, []).length > 0 ||
-      storage.all(`SELECT 1 AS x FROM inbox WHERE open = 1 LIMIT 1`, []).length > 0
+      storage.all(`SELECT 1 AS x FROM inbox WHERE open > 0 LIMIT 1`, []).length > 0
     );
   });
 }
