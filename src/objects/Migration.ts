@@ -22,6 +22,8 @@ const OWED = "forward_owed";
 const CALL_MS = 10_000;
 /** Between two tries to install the forward, in ms. */
 const RETRY_MS = 5_000;
+/** A chat may be renamed more than once; so many actors pass a call on. */
+const MAX_HOPS = 4;
 /** How long arrivals are asked to come back while this actor ends what it had, in ms. */
 const FINISH_MS = 30_000;
 
@@ -202,10 +204,15 @@ export class Migration {
     return true;
   }
 
-  /** Passes a call on to the owner. A transport error stays one: the call may have run. */
+  /**
+   * Passes a call on to the owner. A transport error stays one: the call may have run.
+   * @throws past {@link MAX_HOPS}
+   */
   pass(owner: string, method: string, payload: string): Promise<string> {
     const input = JSON.parse(payload) as Passed;
     const via = [...(input.via ?? []), this.#core.name];
+    if (via.length > MAX_HOPS)
+      throw new Error(`this chat was forwarded more than ${MAX_HOPS} times: ${via.join(", ")}`);
     const passed = JSON.stringify({ ...input, via });
     return this.#core.host.actors.call("ChatActor", owner, method, passed);
   }

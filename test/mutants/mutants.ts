@@ -106,7 +106,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: "burst freeze",
     first: "test/engine/burst.test.ts",
     breaks: "a burst's later messages are marked as joined and said to nobody",
-    file: "src/objects/Inbox.ts",
+    file: "src/objects/Claims.ts",
     find: "        ...(burst?.payload === undefined ? {} : { payload: burst.payload }),\n",
     replace: "",
   },
