@@ -65,7 +65,7 @@ function lineOf({ connection, channel, ready, status }: Polled): string | undefi
   if (!ready || !status.on) return undefined;
   const name = connection === channel ? titled(channel) : `${titled(channel)} (${connection})`;
   if (status.error !== undefined)
-    return `${name}: ${paint("yellow", "no messages come in.")} ${status.error.message}. It is tried again by itself.`;
+    return `${name}: ${paint("yellow", "no messages come in.")} ${status.error.message.replace(/\.+$/, "")}. It is tried again by itself.`;
   if (status.account === undefined) return undefined;
   const { name: bot, url } = status.account;
   const talk = url === undefined ? "" : ` Talk to it: ${paint("cyan", url)}`;

@@ -88,6 +88,8 @@ export class Polling {
   /** Aborts the poll that is under way. */
   #abort: AbortController | undefined;
   #polledAt: number | undefined;
+  /** Whether the last poll brought an event that its chat did not have. */
+  #news = false;
   #state: PollState | undefined;
 
   constructor(parts: {
@@ -181,9 +183,11 @@ export class Polling {
       return false;
     }
     this.#polledAt = this.#store.now();
+    this.#news = false;
     await this.#take(channel, cursor, asked.updates, alive);
     if (!alive()) return false;
-    const moved = this.#read().cursor !== cursor;
+    // A cursor that moves is no proof of news: it may go back and forth for ever.
+    const moved = this.#news && this.#read().cursor !== cursor;
     if (!moved && this.#store.now() - startedAt < IDLE_MS)
       await sleep(this.#store.host.clock, IDLE_MS);
     return true;
@@ -268,9 +272,12 @@ export class Polling {
         admit(host.actors, group, { atCommit: true }),
       );
       if (answer === TIMED_OUT) return { group, dueAt, error: "the chat did not answer" };
-      if (answer.ok) return undefined;
+      if (answer.ok) {
+        if (answer.results.includes("accepted")) this.#news = true;
+        return undefined;
+      }
       const waitMs = answer.retryAfterSeconds * 1_000;
-      return { group, dueAt: this.#store.now() + waitMs, error: "its queue is full" };
+      return { group, dueAt: this.#store.now() + waitMs, error: reasonOf(answer.reason) };
     } catch (error) {
       host.rethrowIfHalted(error);
       return { group, dueAt: this.#store.now() + IDLE_MS, error: errorText(error, host.env) };
@@ -352,4 +359,8 @@ export class Polling {
 /** Nothing to ask the platform: somebody has to change something first. */
 function refused(message: string): Failure {
   return { ok: false, kind: "auth", message };
+}
+
+function reasonOf(reason: "full" | "nacked" | "moving" | undefined): string {
+  return reason === "moving" ? "its chat is being renamed" : "its queue is full";
 }

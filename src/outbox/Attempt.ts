@@ -104,6 +104,7 @@ export class Attempt {
    */
   async send(row: OutboxRow, claim: string, request?: JsonObject): Promise<void> {
     const startedAt = this.#core.now();
+    if (!isRelay(row)) this.#hooks.calling();
     const result = await (isRelay(row)
       ? callRelay(this.#core, row)
       : callChannel(

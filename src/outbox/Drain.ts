@@ -26,6 +26,8 @@ export interface Started {
 
 /** How long the loop rests when the journal failed, in ms. */
 const PAUSE_MS = 1_000;
+/** A wait that is shorter is not left to the alarm: a pace of some milliseconds would become seconds. */
+const SHORT_WAIT_MS = 2_000;
 
 interface Picked {
   row: OutboxRow;
@@ -41,6 +43,8 @@ export class Drain {
   readonly #held = new Map<string, { turn: number; pos: number }>();
   #running = false;
   #inFlight: { turn: number; pos: number } | undefined;
+  /** The relay under way. Relays have a lane of their own: another chat's silence must not hold this one. */
+  #relaying: { turn: number; pos: number } | undefined;
   #gateUntil: number | undefined;
   /** While at rest with something not ready: when it will be. */
   #resumeAt: number | undefined;
@@ -68,6 +72,7 @@ export class Drain {
       },
       done: onDone,
       limited: () => this.#pacer?.limited(this.#core.now()),
+      calling: () => this.#pacer?.take(this.#core.now()),
     });
   }
 
@@ -80,14 +85,16 @@ export class Drain {
     );
   }
 
-  /** Whether the loop is at work. */
+  /** Whether the loop, or the lane of relays, is at work. */
   get live(): boolean {
-    return this.#running;
+    return this.#running || this.#relaying !== undefined;
   }
 
   /** Whether `row` is being sent right now by this incarnation. */
   isInFlight(row: { turn: number; pos: number }): boolean {
-    return this.#inFlight?.turn === row.turn && this.#inFlight.pos === row.pos;
+    return [this.#inFlight, this.#relaying].some(
+      (place) => place?.turn === row.turn && place.pos === row.pos,
+    );
   }
 
   /** The row that is being sent right now. */
@@ -183,8 +190,11 @@ export class Drain {
       try {
         const picked = started ?? this.#pick();
         if (picked === undefined) break;
+        if (isRelay(picked.row)) {
+          this.#relay(picked.row, started);
+          continue;
+        }
         this.#inFlight = { turn: picked.row.turn, pos: picked.row.pos };
-        if (!isRelay(picked.row)) this.#pacer?.take(this.#core.now());
         await (started === undefined
           ? this.#attempt.deliver(picked.row)
           : this.#attempt.send(started.row, started.claim));
@@ -203,6 +213,26 @@ export class Drain {
     this.#wakeIdlers();
   }
 
+  /** Hands a row to another chat, beside the loop. */
+  #relay(row: OutboxRow, started: Started | undefined): void {
+    this.#relaying = { turn: row.turn, pos: row.pos };
+    const work =
+      started === undefined
+        ? this.#attempt.deliver(row)
+        : this.#attempt.send(started.row, started.claim);
+    const over = () => {
+      this.#relaying = undefined;
+      this.kick();
+    };
+    const failed = (error: unknown) => {
+      this.#core.host.log.error("the outbox could not be written", { error: String(error) });
+      this.#pausedUntil = this.#core.now() + PAUSE_MS;
+      this.#relaying = undefined;
+      if (!this.#running) this.#rest();
+    };
+    this.#core.host.keepAlive(work.then(over, failed));
+  }
+
   #wakeIdlers(): void {
     for (const resolve of this.#idlers.splice(0)) resolve();
   }
@@ -215,9 +245,11 @@ export class Drain {
     this.#resumeAt = undefined;
     const strict = this.#core.settings.outbox.order === "strict";
     for (const row of this.#candidates(strict)) {
+      const relay = isRelay(row);
+      if (relay && (this.#relaying !== undefined || this.#pausedUntil > now)) continue;
       const own = row.due_at ?? 0;
       // Another chat's platform has its own limits.
-      const at = isRelay(row) ? own : Math.max(own, gate, this.#paceAt(now));
+      const at = relay ? own : Math.max(own, gate, this.#paceAt(now));
       if (this.#isBehindAPart(row)) continue;
       if (at <= now) return { row };
       this.#resumeAt = Math.min(this.#resumeAt ?? at, at);
@@ -229,9 +261,10 @@ export class Drain {
       const scheduled =
         row.state === "pending" && row.attempts === 0 && row.due_at !== null && row.due_at > now;
       const holds =
-        (strict && !scheduled) ||
-        this.#deliveries.deadlineOf(intent) !== undefined ||
-        readExtra(row).superseded === true;
+        !relay &&
+        ((strict && !scheduled) ||
+          this.#deliveries.deadlineOf(intent) !== undefined ||
+          readExtra(row).superseded === true);
       if (holds) {
         this.#deferBehind(row, at);
         break;
@@ -282,7 +315,8 @@ export class Drain {
     this.#rested = true;
     const now = this.#core.now();
     const resumeAt = this.#pausedUntil > now ? this.#pausedUntil : this.#resumeAt;
-    if (resumeAt !== undefined && this.#held.size > 0) {
+    const soon = resumeAt !== undefined && resumeAt - now <= SHORT_WAIT_MS;
+    if (resumeAt !== undefined && (this.#held.size > 0 || soon)) {
       this.#timer = this.#core.host.clock.setTimer(resumeAt - now, () => {
         this.#timer = undefined;
         this.kick();

@@ -27,6 +27,8 @@ import type { Verdict } from "./verdict.ts";
 export interface AttemptHooks {
   /** The platform said that this chat was written to too fast. */
   limited(): void;
+  /** A call to the platform begins: it spends the chat's pace. */
+  calling(): void;
   /** Whether a live turn holds the row, so that its watchdog covers it. */
   isHeld(row: OutboxRow): boolean;
   /** Whether somebody waits for it inline, so that a timer covers its next attempt. */

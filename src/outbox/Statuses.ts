@@ -4,6 +4,7 @@
  *
  * @module
  */
+import type { JsonObject } from "../channels/content.ts";
 import type { DeliveryStatus, InboundEvent } from "../channels/events.ts";
 import { type OutboxRow, OWES, readExtra, writeExtra } from "../journal/records.ts";
 import type { Core } from "../objects/Core.ts";
@@ -14,6 +15,9 @@ import { placeOfMarker } from "./keys.ts";
 const MAX_EARLY_STATUSES = 50;
 /** Rows that an echo without marker and id is compared with. */
 const ECHO_CANDIDATES = 50;
+
+/** How old a doubt may be that an echo settles by its text alone, in ms. */
+const ECHO_MS = 3_600_000;
 
 /** The delivery statuses of one chat. */
 export class Statuses {
@@ -63,22 +67,30 @@ export class Statuses {
     return true;
   }
 
-  /** The oldest send that may be out and says this. */
+  /**
+   * The send that may be out and says this: the one in flight, else the newest. An old doubt is not settled
+   * by text: somebody would take a lost message for sent because the same was said again.
+   */
   #inDoubtWith(text: string | undefined): OutboxRow | undefined {
     const { textOf } = this.#core.channel().outbound;
     const said = text === undefined ? "" : squeeze(text);
     if (textOf === undefined || said === "") return undefined;
     const { outbox } = this.#core.journal;
     const flying = this.#inFlight();
+    const says = (row: OutboxRow): boolean => {
+      const request = readRequest(row.request);
+      return request !== undefined && squeeze(textOf(request) ?? "") === said;
+    };
+    if (flying !== undefined && isInDoubt(flying) && says(flying)) return flying;
+    const since = this.#core.now() - ECHO_MS;
     const rows = [
-      ...(flying === undefined ? [] : [flying]),
       ...outbox.waiting(ECHO_CANDIDATES),
       ...outbox.list("unknown", { turn: Number.MAX_SAFE_INTEGER, pos: 0 }, ECHO_CANDIDATES),
     ];
     return rows
-      .filter((row) => row.state === "sending" || row.state === "unknown")
-      .sort((a, b) => a.turn - b.turn || a.pos - b.pos)
-      .find((row) => squeeze(textOf(JSON.parse(row.request)) ?? "") === said);
+      .filter((row) => isInDoubt(row) && (row.first_maybe_at ?? row.created_at) >= since)
+      .sort((a, b) => b.turn - a.turn || b.pos - a.pos)
+      .find(says);
   }
 
   #find(marker: string | undefined, platformId: string | undefined): OutboxRow | undefined {
@@ -179,4 +191,17 @@ export class Statuses {
 /** Platforms change white space on the way. */
 function squeeze(text: string): string {
   return text.replace(/\s+/g, " ").trim();
+}
+
+function isInDoubt(row: OutboxRow): boolean {
+  return row.state === "sending" || row.state === "unknown";
+}
+
+/** A request that cannot be read belongs to no echo, and must not stop what arrived with it. */
+function readRequest(text: string): JsonObject | undefined {
+  try {
+    return JSON.parse(text) as JsonObject;
+  } catch {
+    return undefined;
+  }
 }

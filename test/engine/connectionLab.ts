@@ -39,6 +39,8 @@ export interface ConnectionCode {
 /** The bot and everything around it. */
 export class ConnectionLab {
   readonly sim: SimTelegram;
+  /** Answers in the platform's place where it returns something. */
+  answer: (request: Request) => Response | undefined = () => undefined;
   readonly runtime: NodeRuntime;
   readonly bot: Bot;
   /** Lines of the log at `error` and `info`, with what they are about. */
@@ -65,7 +67,7 @@ export class ConnectionLab {
         if (kind === "Connection") return new ConnectionBook(host, this.bot, name);
         return new Chat(host, this.bot, name);
       },
-      fetch: (request) => this.sim.fetch(request),
+      fetch: async (request) => this.answer(request) ?? this.sim.fetch(request),
     });
     const { clock } = this.runtime;
     this.sim = new SimTelegram({

@@ -96,6 +96,29 @@ describe("pacing", () => {
     expect(Math.min(...gaps)).toBeGreaterThanOrEqual(500);
   });
 
+  test("a call that the bot's pace puts off does not spend its chat's, and waits for milliseconds", async () => {
+    const l = lab({
+      setup: (bot) =>
+        bot.otherwise(async (ctx) => {
+          for (let n = 0; n < 15; n += 1) await ctx.enqueue(`n${n}`);
+        }),
+      capabilities: {
+        pacing: {
+          direct: { burst: 20, perMs: 3_000 },
+          group: { burst: 20, perMs: 3_000 },
+          perBot: { burst: 1, perMs: 34 },
+        },
+      },
+    });
+    l.platform.failNext({ type: "refuse", kind: "rate_limit", retryAfterMs: 1_000 });
+    const begun = l.now;
+    await l.ann.say("go");
+    await l.t.idle();
+    expect(l.screen).toHaveLength(15);
+    const last = l.platform.ledger.at(-1)?.at ?? Number.NaN;
+    expect(last - begun).toBeLessThan(5_000);
+  });
+
   test("a connection that does not answer holds nobody up", async () => {
     const calm = { burst: 100, perMs: 1 };
     const l = lab({

@@ -54,6 +54,22 @@ describe("polling", () => {
     expect(lab.runtime.clock.now() - before).toBeLessThan(1_000);
   });
 
+  test("a platform that repeats itself, cursor and all, is asked once a second", async () => {
+    const lab = new ConnectionLab();
+    const told = ["a", "b"].map((text) => lab.sim.messageUpdate({ chatId: 11, text }));
+    let polls = 0;
+    lab.answer = (request) => {
+      if (!request.url.includes("getUpdates")) return undefined;
+      polls += 1;
+      if (polls > 1_000) throw new Error("a hot loop");
+      return Response.json({ ok: true, result: [told[polls % 2]] });
+    };
+    await lab.call("poll.start");
+    await lab.pass(30_000);
+    expect(polls).toBeLessThan(40);
+    expect(lab.admitted(11)).toHaveLength(2);
+  });
+
   test("an hour without news costs a poll each 25 s and nothing else", async () => {
     const lab = new ConnectionLab();
     await lab.call("poll.start");

@@ -51,6 +51,45 @@ describe("a relay", () => {
     }
   }
 
+  for (const order of ["inline", "strict"] as const) {
+    test(`a chat that does not answer holds up no reply here (order ${order})`, async () => {
+      const l = lab({
+        durability: { outbox: { order } },
+        setup: (bot, l) =>
+          bot.otherwise(async (ctx) => {
+            if (ctx.text === "help") void ctx.chatAt(SUPPORT).send("help");
+            const asked = l().now;
+            const sent = await ctx.reply(ctx.text);
+            l().notes.push([sent.status, l().now - asked]);
+          }),
+      });
+      const { runtime } = l.t;
+      const call = runtime.call.bind(runtime);
+      runtime.call = (kind, name, method, payload) =>
+        method === "relay" ? new Promise(() => {}) : call(kind, name, method, payload);
+      await l.receive([l.message("a", "help")]);
+      for (const text of ["b", "c", "d"]) {
+        await l.receive([l.message(text, text)]);
+        await l.t.advance(20_000);
+      }
+      expect(l.notes).toEqual(Array(4).fill(["sent", 0]));
+      expect(l.screen).toEqual(["help", "b", "c", "d"]);
+    });
+  }
+
+  test("relays to one chat keep their order", async () => {
+    const l = lab({
+      class: "keyed",
+      setup: (bot) =>
+        bot.otherwise(async (ctx) => {
+          for (let n = 0; n < 40; n += 1) void ctx.chatAt(SUPPORT).send(String(n));
+        }),
+    });
+    await l.ann.say("go");
+    await l.t.advance("5m");
+    expect(inSupport(l)).toEqual(Array.from({ length: 40 }, (_unused, n) => String(n)));
+  });
+
   test("an answer that never comes is asked for again, under the same key", async () => {
     const l = forwarding();
     let lost = 0;

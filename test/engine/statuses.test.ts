@@ -260,6 +260,39 @@ describe("the bot's own message that comes back", () => {
     expect(l.screen.at(-1)).toBe("ok ok hi");
   });
 
+  test("by text the send in flight is settled, and no older one that said the same", async () => {
+    const l = lab({ durability: { outbox: { onAmbiguous: "skip" } }, setup: echoing });
+    const textOf = (request: JsonObject) => String(request.text);
+    l.deploy({ outbound: () => ({ textOf }), setup: echoing });
+    const echo = { selfAuthored: true, sender: { id: "me" } };
+    l.platform.failNext({ type: "drop" });
+    await l.ann.say("hi");
+    await l.t.idle();
+    l.platform.latency = () => 5_000;
+    await l.receive([l.message("b", "hi")]);
+    await l.t.advance(1_000);
+    await l.receive([l.message("e1", "ok hi", { ...echo, messageId: "77" })]);
+    expect(l.states).toEqual(["unknown", "sent"]);
+    await l.t.idle();
+    // Nothing is in flight now, and the doubt is of yesterday.
+    await l.t.advance("1d");
+    await l.receive([l.message("e2", "ok hi", { ...echo, messageId: "78" })]);
+    expect(l.states).toEqual(["unknown", "sent"]);
+  });
+
+  test("a damaged record does not stop what arrives", async () => {
+    const l = lab({ durability: { outbox: { onAmbiguous: "skip" } }, setup: echoing });
+    const textOf = (request: JsonObject) => String(request.text);
+    l.deploy({ outbound: () => ({ textOf }), setup: echoing });
+    l.platform.failNext({ type: "drop" });
+    await l.ann.say("hi");
+    await l.t.idle();
+    l.damage("UPDATE outbox SET request = '{broken'");
+    const echo = { selfAuthored: true, sender: { id: "me" } };
+    const answer = await l.receive([l.message("e1", "whatever", echo), l.message("b", "hello")]);
+    expect(answer).toEqual({ ok: true, results: ["ignored", "accepted"] });
+  });
+
   test("a person who says the same words is answered, also while the send is in doubt", async () => {
     const l = lab({ durability: { outbox: { onAmbiguous: "skip" } }, setup: echoing });
     const textOf = (request: JsonObject) => String(request.text);
