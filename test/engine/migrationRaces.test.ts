@@ -64,6 +64,7 @@ describe.each(["neither name", "the old name", "the new name", "both names"])(
         const said = lab.sim.sent.map((message) => message.text);
         for (const text of ["to the new", "to the old"])
           expect(said.filter((one) => one === `ok ${text}`)).toHaveLength(1);
+        expect(lab.logs.join("\n")).not.toContain("pointed at each other");
       },
     );
   },

@@ -184,4 +184,28 @@ export const MUTANTS: readonly Mutant[] = [
     find: "    return this.#limit - this.#begun.length;",
     replace: "    return 1e9;",
   },
+  {
+    name: "one owner",
+    first: "test/engine/migrationRaces.test.ts",
+    breaks: "two actors of a renamed chat forward to each other",
+    file: "src/objects/Migration.ts",
+    find: "    if (this.#owns()) return { owner: true };\n",
+    replace: "",
+  },
+  {
+    name: "rest",
+    first: "test/engine/inbox-admission.test.ts",
+    breaks: "turns that rest for days fill the queue and lock people out",
+    file: "src/journal/OpenRecords.ts",
+    find: 'return open >= OPEN.resting ? "rests" : "waits";',
+    replace: 'return "waits";',
+  },
+  {
+    name: "lane of relays",
+    first: "test/engine/relay.test.ts",
+    breaks: "another chat that does not answer holds up every reply",
+    file: "src/outbox/Drain.ts",
+    find: "        if (isRelay(picked.row)) {",
+    replace: "        if (isRelay(picked.row) && this.#running === false) {",
+  },
 ];

@@ -504,9 +504,10 @@ function scheduleKills(world: World, random: Random): void {
   }
 }
 
+/** Whether any actor has work for later; a renamed chat may be owned under either name. */
 function anyScheduled(world: World): boolean {
-  return world.chats.some((chat) => {
-    const storage = world.runtime.storage("ChatActor", world.actorOf(chat));
+  return world.runtime.names("ChatActor").some((name) => {
+    const storage = world.runtime.storage("ChatActor", name);
     const ready = storage.all(`SELECT 1 AS x FROM sqlite_master WHERE name = 'outbox'`, []);
     if (ready.length === 0) return false;
     return (
