@@ -16,6 +16,7 @@ import {
 import type { Core } from "../objects/Core.ts";
 import { sleep } from "../time/Clock.ts";
 import { Budget } from "./Budget.ts";
+import { markedAt } from "./doubt.ts";
 import { type AttemptHooks, Ending } from "./Ending.ts";
 import { markerOf } from "./keys.ts";
 import { addressOf, callChannel, lookUp, messageOf, prepareRequest, selfTest } from "./platform.ts";
@@ -69,8 +70,7 @@ export class Attempt {
     if (row.state === "sending") {
       // Nobody of this life sends it: the process died between the mark and the record.
       const context = this.#context(row);
-      const startedAt =
-        row.due_at === null ? row.created_at : row.due_at - context.settings.leaseMs;
+      const startedAt = markedAt(row, context.settings.leaseMs);
       this.#ending.conclude(row, row.claim ?? "", afterCrash(context, startedAt), undefined);
       return;
     }
@@ -104,7 +104,10 @@ export class Attempt {
    */
   async send(row: OutboxRow, claim: string, request?: JsonObject): Promise<void> {
     const startedAt = this.#core.now();
-    if (!isRelay(row)) this.#hooks.calling();
+    if (!isRelay(row)) {
+      this.#hooks.calling();
+      this.#budget.take();
+    }
     const result = await (isRelay(row)
       ? callRelay(this.#core, row)
       : callChannel(

@@ -41,16 +41,19 @@ export class Budget {
     return this.#core.now() < this.#hotUntil;
   }
 
-  /** When the next call may be made: epoch ms; takes it where that is now. */
+  /** When the next call may be made: epoch ms. `take` spends it, once the call is really made. */
   async slot(): Promise<number> {
-    const now = this.#core.now();
-    if (!this.hot || this.#core.channel().capabilities.pacing?.perBot === undefined) return now;
+    if (!this.hot || this.#core.channel().capabilities.pacing?.perBot === undefined)
+      return this.#core.now();
     if (this.#left === 0) await this.#ask();
-    if (this.#left === 0) return Math.max(this.#nextAt, now);
-    if (this.#nextAt > this.#core.now()) return this.#nextAt;
+    return Math.max(this.#nextAt, this.#core.now());
+  }
+
+  /** A call is made. */
+  take(): void {
+    if (this.#left === 0) return;
     this.#left -= 1;
-    this.#nextAt = Math.max(this.#nextAt, now) + this.#everyMs;
-    return now;
+    this.#nextAt = Math.max(this.#nextAt, this.#core.now()) + this.#everyMs;
   }
 
   async #ask(): Promise<void> {

@@ -1,22 +1,23 @@
 /**
- * The drain: the only code that calls `channel.send`. One call is in flight per chat. Rows are read
- * from the journal each time, because after any await another call, a status or an operator may have
+ * The drain: the only code that calls `channel.send`. One call is in flight per lane: the chat's own
+ * sends, and beside them the relays to other chats. Rows are read from the journal each time, because after any await another call, a status or an operator may have
  * changed them.
  *
  * @module
  */
 
+import type { Address } from "../channels/events.ts";
+import type { OutboxPlace } from "../journal/OutboxTable.ts";
 import { isOpen, type OutboxRow, readExtra } from "../journal/records.ts";
 import type { Core } from "../objects/Core.ts";
 import type { CancelTimer } from "../time/Clock.ts";
 import type { Announcer } from "./Announcer.ts";
 import { Attempt } from "./Attempt.ts";
+import { Candidates, isBefore } from "./Candidates.ts";
 import { type Deliveries, intentOf } from "./Deliveries.ts";
 import { Pacer } from "./Pacer.ts";
+import { RelayLane } from "./RelayLane.ts";
 import { isRelay } from "./relay.ts";
-
-/** How many due rows one look reads. */
-const SLICE = 32;
 
 /** A row that is already marked `sending` by the commit that recorded it. */
 export interface Started {
@@ -29,22 +30,16 @@ const PAUSE_MS = 1_000;
 /** A wait that is shorter is not left to the alarm: a pace of some milliseconds would become seconds. */
 const SHORT_WAIT_MS = 2_000;
 
-interface Picked {
-  row: OutboxRow;
-}
-
 /** The sending loop of one actor. */
 export class Drain {
   readonly #core: Core;
   readonly #deliveries: Deliveries;
   readonly #attempt: Attempt;
   readonly #announcer: Announcer;
-  /** Rows of live turns that somebody asked to deliver; everything else is found by its due time. */
-  readonly #held = new Map<string, { turn: number; pos: number }>();
+  readonly #candidates: Candidates;
+  readonly #relays: RelayLane;
   #running = false;
-  #inFlight: { turn: number; pos: number } | undefined;
-  /** The relay under way. Relays have a lane of their own: another chat's silence must not hold this one. */
-  #relaying: { turn: number; pos: number } | undefined;
+  #inFlight: OutboxPlace | undefined;
   #gateUntil: number | undefined;
   /** While at rest with something not ready: when it will be. */
   #resumeAt: number | undefined;
@@ -64,6 +59,8 @@ export class Drain {
     this.#core = core;
     this.#announcer = announcer;
     this.#deliveries = deliveries;
+    this.#candidates = new Candidates(core, announcer);
+    this.#relays = new RelayLane(core);
     this.#attempt = new Attempt(core, {
       isHeld: (row) => this.isHeld(row),
       isInline: (row) => deliveries.deadlineOf(intentOf(row)) !== undefined,
@@ -76,50 +73,57 @@ export class Drain {
     });
   }
 
-  /** Whether a send could go out this instant: nothing in flight, nothing older that is waited for. */
-  get idle(): boolean {
+  /**
+   * Whether a send could go out this instant: nothing in flight, nothing older that is waited for.
+   * @param relayTo the other chat, of a relay
+   */
+  isFree(relayTo?: Address): boolean {
+    if (this.#running || this.#candidates.held.length > 0) return false;
+    if (relayTo !== undefined) return this.#relays.isFree(relayTo);
     const now = this.#core.now();
-    if (this.#attempt.asksFirst) return false;
-    return (
-      !this.#running && this.#held.size === 0 && Math.max(this.#gate(), this.#paceAt(now)) <= now
-    );
+    return !this.#attempt.asksFirst && Math.max(this.#gate(), this.#paceAt(now)) <= now;
   }
 
   /** Whether the loop, or the lane of relays, is at work. */
   get live(): boolean {
-    return this.#running || this.#relaying !== undefined;
+    return this.#running || this.#relays.inFlight !== undefined;
   }
 
   /** Whether `row` is being sent right now by this incarnation. */
-  isInFlight(row: { turn: number; pos: number }): boolean {
-    return [this.#inFlight, this.#relaying].some(
+  isInFlight(row: OutboxPlace): boolean {
+    return [this.#inFlight, this.#relays.inFlight].some(
       (place) => place?.turn === row.turn && place.pos === row.pos,
     );
   }
 
-  /** The row that is being sent right now. */
+  /** The chat's own row that is being sent right now. */
   inFlight(): OutboxRow | undefined {
     const place = this.#inFlight;
     return place && this.#core.journal.outbox.get(place.turn, place.pos);
   }
 
   /** Delivers a row on behalf of a live turn. */
-  hold(row: { turn: number; pos: number }): void {
-    this.#held.set(placeKey(row), { turn: row.turn, pos: row.pos });
+  hold(row: OutboxPlace): void {
+    this.#candidates.hold(row);
   }
 
   /** Whether a live turn delivers the row by itself. */
-  isHeld(row: { turn: number; pos: number }): boolean {
-    return this.#held.has(placeKey(row));
+  isHeld(row: OutboxPlace): boolean {
+    return this.#candidates.isHeld(row);
   }
 
   /** The turn is over: its rows are found by their due time from now on. */
   release(turn: number): void {
-    for (const [key, place] of this.#held) if (place.turn === turn) this.#held.delete(key);
+    this.#candidates.release(turn);
   }
 
   /** Starts the loop unless it runs. `first` is sent in this very turn of the event loop. */
   kick(first?: Started): void {
+    this.#candidates.lookBehind = true;
+    this.#start(first);
+  }
+
+  #start(first?: Started): void {
     if (this.#running) return;
     this.#running = true;
     this.#timer?.();
@@ -147,9 +151,8 @@ export class Drain {
     if (!this.#core.journal.exists()) return undefined;
     const now = this.#core.now();
     let next: number | undefined;
-    for (const place of this.#core.journal.outbox.nextDue(SLICE)) {
-      if (this.#held.has(placeKey(place)) || this.isInFlight(place) || this.#announcer.has(place))
-        continue;
+    for (const place of this.#candidates.nextDue()) {
+      if (this.isHeld(place) || this.isInFlight(place) || this.#announcer.has(place)) continue;
       // A row that is due but could not go waits for something this life knows about; the second is a
       // guard, so that no row that nothing can move makes the alarm spin.
       const at =
@@ -188,20 +191,17 @@ export class Drain {
     let started = first;
     for (;;) {
       try {
-        const picked = started ?? this.#pick();
-        if (picked === undefined) break;
-        if (isRelay(picked.row)) {
-          this.#relay(picked.row, started);
+        const row = started?.row ?? this.#pick();
+        if (row === undefined) break;
+        if (isRelay(row)) {
+          this.#relay(row, started);
           continue;
         }
-        this.#inFlight = { turn: picked.row.turn, pos: picked.row.pos };
-        await (started === undefined
-          ? this.#attempt.deliver(picked.row)
-          : this.#attempt.send(started.row, started.claim));
+        this.#inFlight = { turn: row.turn, pos: row.pos };
+        await this.#call(row, started);
+        this.#candidates.lookBehind = true;
       } catch (error) {
-        // Only the journal can fail here; the rows keep their wake-up, so the alarm tries again.
-        this.#core.host.log.error("the outbox could not be written", { error: String(error) });
-        this.#pausedUntil = this.#core.now() + PAUSE_MS;
+        this.#failed(error);
         break;
       } finally {
         this.#inFlight = undefined;
@@ -215,22 +215,24 @@ export class Drain {
 
   /** Hands a row to another chat, beside the loop. */
   #relay(row: OutboxRow, started: Started | undefined): void {
-    this.#relaying = { turn: row.turn, pos: row.pos };
-    const work =
-      started === undefined
-        ? this.#attempt.deliver(row)
-        : this.#attempt.send(started.row, started.claim);
-    const over = () => {
-      this.#relaying = undefined;
-      this.kick();
-    };
     const failed = (error: unknown) => {
-      this.#core.host.log.error("the outbox could not be written", { error: String(error) });
-      this.#pausedUntil = this.#core.now() + PAUSE_MS;
-      this.#relaying = undefined;
+      this.#failed(error);
       if (!this.#running) this.#rest();
     };
-    this.#core.host.keepAlive(work.then(over, failed));
+    const call = this.#relays.run(row, () => this.#call(row, started));
+    this.#core.host.keepAlive(call.then(() => this.#start(), failed));
+  }
+
+  #call(row: OutboxRow, started: Started | undefined): Promise<void> {
+    return started === undefined
+      ? this.#attempt.deliver(row)
+      : this.#attempt.send(started.row, started.claim);
+  }
+
+  /** Only the journal can fail here; the rows keep their wake-up, so the alarm tries again. */
+  #failed(error: unknown): void {
+    this.#core.host.log.error("the outbox could not be written", { error: String(error) });
+    this.#pausedUntil = this.#core.now() + PAUSE_MS;
   }
 
   #wakeIdlers(): void {
@@ -238,58 +240,67 @@ export class Drain {
   }
 
   /** The next row to act on, or nothing. No await from here to the flag that the loop stopped. */
-  #pick(): Picked | undefined {
+  #pick(): OutboxRow | undefined {
     if (!this.#core.journal.exists()) return undefined;
     const now = this.#core.now();
-    const gate = this.#gate();
-    this.#resumeAt = undefined;
     const strict = this.#core.settings.outbox.order === "strict";
-    for (const row of this.#candidates(strict)) {
-      const relay = isRelay(row);
-      if (relay && (this.#relaying !== undefined || this.#pausedUntil > now)) continue;
-      const own = row.due_at ?? 0;
-      // Another chat's platform has its own limits.
-      const at = relay ? own : Math.max(own, gate, this.#paceAt(now));
-      if (this.#isBehindAPart(row)) continue;
-      if (at <= now) return { row };
-      this.#resumeAt = Math.min(this.#resumeAt ?? at, at);
-      const intent = intentOf(row);
-      const deadline = this.#deliveries.deadlineOf(intent);
-      if (deadline !== undefined && at > deadline) this.#deliveries.defer(intent);
-      // An older row holds the lane while somebody waits for it, or while its replacement does.
-      // A send whose own time has not come is not ahead of anything.
-      const scheduled =
-        row.state === "pending" && row.attempts === 0 && row.due_at !== null && row.due_at > now;
-      const holds =
-        !relay &&
-        ((strict && !scheduled) ||
-          this.#deliveries.deadlineOf(intent) !== undefined ||
-          readExtra(row).superseded === true);
-      if (holds) {
-        this.#deferBehind(row, at);
-        break;
+    this.#resumeAt = undefined;
+    let closed = false;
+    for (const row of this.#candidates.read(strict)) {
+      if (isRelay(row)) {
+        const next = this.#pickRelay(row, now);
+        if (next !== undefined) return next;
+        continue;
       }
+      if (closed || this.#isBehindAPart(row)) continue;
+      const at = Math.max(row.due_at ?? 0, this.#gate(), this.#paceAt(now));
+      if (at <= now) return row;
+      this.#waitFor(row, at);
+      closed = this.#holdsLane(row, strict, now);
+      if (closed) this.#deferBehind(row, at);
     }
     return undefined;
   }
 
-  /** Open rows that may be next, oldest first. */
-  #candidates(strict: boolean): OutboxRow[] {
-    const { outbox } = this.#core.journal;
-    const rows = new Map<string, OutboxRow>();
-    for (const [key, place] of this.#held) {
-      const row = outbox.get(place.turn, place.pos);
-      if (row === undefined || !isOpen(row)) this.#held.delete(key);
-      else rows.set(key, row);
+  /** The relay to begin where `row` is next in line: another chat's platform has its own limits. */
+  #pickRelay(row: OutboxRow, now: number): OutboxRow | undefined {
+    if (this.#relays.inFlight !== undefined) {
+      // The end of the call starts the loop again; this is the net below it.
+      const until = now + this.#core.settings.outbox.sendTimeoutMs + PAUSE_MS;
+      this.#resumeAt = Math.min(this.#resumeAt ?? until, until);
+      return undefined;
     }
-    const due = outbox.due(this.#core.now(), SLICE);
-    // Under strict order a row that is not due yet may be ahead of one that is.
-    const ahead = strict ? outbox.waiting(SLICE) : [];
-    for (const row of [...due, ...ahead]) if (isOpen(row)) rows.set(placeKey(row), row);
-    // Over, but somebody has still to be told: beside the lane, so that no listener holds a send.
-    for (const row of outbox.owing(this.#core.now(), SLICE))
-      if (!isOpen(row)) this.#announcer.pushSend(row);
-    return [...rows.values()].sort((a, b) => a.turn - b.turn || a.pos - b.pos);
+    const head = this.#relays.headOf(row);
+    const at = Math.max(head.due_at ?? 0, this.#pausedUntil);
+    if (at <= now) return head;
+    this.#waitFor(row, at);
+    return undefined;
+  }
+
+  /** Not before `at`: who cannot wait for that is told so. */
+  #waitFor(row: OutboxRow, at: number): void {
+    this.#resumeAt = Math.min(this.#resumeAt ?? at, at);
+    this.#deferLate(row, at);
+  }
+
+  #deferLate(row: OutboxRow, at: number): void {
+    const intent = intentOf(row);
+    const deadline = this.#deliveries.deadlineOf(intent);
+    if (deadline !== undefined && at > deadline) this.#deliveries.defer(intent);
+  }
+
+  /**
+   * Whether a row that cannot go yet holds up those behind it: while somebody waits for it, or while its
+   * replacement does. A send whose own time has not come is not ahead of anything.
+   */
+  #holdsLane(row: OutboxRow, strict: boolean, now: number): boolean {
+    const scheduled =
+      row.state === "pending" && row.attempts === 0 && row.due_at !== null && row.due_at > now;
+    return (
+      (strict && !scheduled) ||
+      this.#deliveries.deadlineOf(intentOf(row)) !== undefined ||
+      readExtra(row).superseded === true
+    );
   }
 
   #isBehindAPart(row: OutboxRow): boolean {
@@ -300,13 +311,10 @@ export class Drain {
 
   /** A reply whose blocker goes later than its own budget need not wait for the budget to run out. */
   #deferBehind(blocker: OutboxRow, at: number): void {
-    for (const place of [...this.#held.values()]) {
-      if (place.turn < blocker.turn || (place.turn === blocker.turn && place.pos <= blocker.pos))
-        continue;
+    for (const place of this.#candidates.held) {
+      if (!isBefore(blocker, place)) continue;
       const row = this.#core.journal.outbox.get(place.turn, place.pos);
-      if (row === undefined) continue;
-      const deadline = this.#deliveries.deadlineOf(intentOf(row));
-      if (deadline !== undefined && at > deadline) this.#deliveries.defer(intentOf(row));
+      if (row !== undefined && !isRelay(row)) this.#deferLate(row, at);
     }
   }
 
@@ -316,7 +324,8 @@ export class Drain {
     const now = this.#core.now();
     const resumeAt = this.#pausedUntil > now ? this.#pausedUntil : this.#resumeAt;
     const soon = resumeAt !== undefined && resumeAt - now <= SHORT_WAIT_MS;
-    if (resumeAt !== undefined && (this.#held.size > 0 || soon)) {
+    if (resumeAt !== undefined && (soon || this.#candidates.held.length > 0)) {
+      this.#timer?.();
       this.#timer = this.#core.host.clock.setTimer(resumeAt - now, () => {
         this.#timer = undefined;
         this.kick();
@@ -331,8 +340,4 @@ export class Drain {
       }
     }
   }
-}
-
-function placeKey(row: { turn: number; pos: number }): string {
-  return `${row.turn}.${row.pos}`;
 }

@@ -233,7 +233,8 @@ export class Intents {
   /** Marks the first part `sending` in the commit that records it, where it can go out this instant. */
   #startNow(intent: Intent, head: OutboxRow): Started | undefined {
     const scheduled = head.due_at !== null && head.due_at > this.#core.now();
-    const alone = this.#drain.idle && this.#core.settings.outbox.order !== "strict";
+    const alone =
+      this.#core.settings.outbox.order !== "strict" && this.#drain.isFree(intent.relayTo);
     if (!alone || scheduled || !intent.wait || head.state !== "pending") return undefined;
     if (intent.relayTo === undefined && this.#core.channel().outbound.prepare !== undefined)
       return undefined;

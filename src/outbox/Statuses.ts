@@ -8,6 +8,7 @@ import type { JsonObject } from "../channels/content.ts";
 import type { DeliveryStatus, InboundEvent } from "../channels/events.ts";
 import { type OutboxRow, OWES, readExtra, writeExtra } from "../journal/records.ts";
 import type { Core } from "../objects/Core.ts";
+import { markedAt } from "./doubt.ts";
 import { follow } from "./follow.ts";
 import { placeOfMarker } from "./keys.ts";
 
@@ -16,8 +17,11 @@ const MAX_EARLY_STATUSES = 50;
 /** Rows that an echo without marker and id is compared with. */
 const ECHO_CANDIDATES = 50;
 
-/** How old a doubt may be that an echo settles by its text alone, in ms. */
-const ECHO_MS = 3_600_000;
+/**
+ * How old a doubt may be that an echo settles by its text alone, in ms. Echoes come within seconds, and a
+ * webhook that was refused comes again within minutes; bots say the same words every day.
+ */
+const ECHO_MS = 600_000;
 
 /** The delivery statuses of one chat. */
 export class Statuses {
@@ -77,18 +81,16 @@ export class Statuses {
     if (textOf === undefined || said === "") return undefined;
     const { outbox } = this.#core.journal;
     const flying = this.#inFlight();
-    const says = (row: OutboxRow): boolean => {
-      const request = readRequest(row.request);
-      return request !== undefined && squeeze(textOf(request) ?? "") === said;
-    };
+    const says = (row: OutboxRow): boolean => squeeze(readText(row, textOf) ?? "") === said;
     if (flying !== undefined && isInDoubt(flying) && says(flying)) return flying;
     const since = this.#core.now() - ECHO_MS;
+    const { leaseMs } = this.#core.settings.outbox;
     const rows = [
       ...outbox.waiting(ECHO_CANDIDATES),
       ...outbox.list("unknown", { turn: Number.MAX_SAFE_INTEGER, pos: 0 }, ECHO_CANDIDATES),
     ];
     return rows
-      .filter((row) => isInDoubt(row) && (row.first_maybe_at ?? row.created_at) >= since)
+      .filter((row) => isInDoubt(row) && (row.first_maybe_at ?? markedAt(row, leaseMs)) >= since)
       .sort((a, b) => b.turn - a.turn || b.pos - a.pos)
       .find(says);
   }
@@ -198,9 +200,12 @@ function isInDoubt(row: OutboxRow): boolean {
 }
 
 /** A request that cannot be read belongs to no echo, and must not stop what arrived with it. */
-function readRequest(text: string): JsonObject | undefined {
+function readText(
+  row: OutboxRow,
+  textOf: (request: JsonObject) => string | undefined,
+): string | undefined {
   try {
-    return JSON.parse(text) as JsonObject;
+    return textOf(JSON.parse(row.request) as JsonObject);
   } catch {
     return undefined;
   }

@@ -65,6 +65,18 @@ export function actorAt(core: Core, address: Address): string {
   return chatActorName(core.bot.scope, connection, chatKeyOf(channel, address));
 }
 
+/**
+ * Names the chat of an address, however that is spelled; what names none is a name of its own.
+ * @param address as a row holds it
+ */
+export function targetOf(core: Core, address: string | null): string {
+  try {
+    return actorAt(core, JSON.parse(address ?? "") as Address);
+  } catch {
+    return String(address);
+  }
+}
+
 /** Hands a row to the other chat's actor. What cannot be shown to be a refusal is `maybe_sent`. */
 export async function callRelay(core: Core, row: OutboxRow): Promise<SendResult> {
   const limit = core.settings.outbox.sendTimeoutMs;

@@ -115,8 +115,39 @@ describe("pacing", () => {
     await l.ann.say("go");
     await l.t.idle();
     expect(l.screen).toHaveLength(15);
+    const times = l.platform.ledger.map((entry) => entry.at);
+    expect((times.at(-1) ?? Number.NaN) - begun).toBeLessThan(5_000);
+    const gaps = times.slice(1).map((at, index) => at - (times[index] ?? 0));
+    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(34);
+  });
+
+  test("a send that failed before its call has spent nothing of the bot's pace", async () => {
+    const calm = { burst: 100, perMs: 1 };
+    const l = lab({
+      setup: echoing,
+      capabilities: { pacing: { direct: calm, group: calm, perBot: { burst: 5, perMs: 10_000 } } },
+    });
+    let failures = 0;
+    l.deploy({
+      setup: echoing,
+      capabilities: { pacing: { direct: calm, group: calm, perBot: { burst: 5, perMs: 10_000 } } },
+      outbound: () => ({
+        prepare: (request) => {
+          failures += 1;
+          if (failures === 1 || failures > 4) return Promise.resolve({ ok: true, request });
+          const refusal = { kind: "transient", evidence: "not_sent", message: "no" } as const;
+          return Promise.resolve({ ok: false, ...refusal });
+        },
+      }),
+    });
+    l.platform.failNext({ type: "refuse", kind: "rate_limit", retryAfterMs: 1_000 });
+    const begun = l.now;
+    await l.ann.say("hi");
+    await l.t.advance("10m");
+    // The connection's first grant is for ten seconds later; each failed preparation is tried again within seconds.
     const last = l.platform.ledger.at(-1)?.at ?? Number.NaN;
-    expect(last - begun).toBeLessThan(5_000);
+    expect(failures).toBe(5);
+    expect(last - begun).toBeLessThan(25_000);
   });
 
   test("a connection that does not answer holds nobody up", async () => {

@@ -1,5 +1,6 @@
 /** Sends from one chat's turn to another chat of the same bot. */
 import { describe, expect, test } from "vitest";
+import type { SqlRow, SqlValue } from "../../src/host/Host.ts";
 import { type Code, type Lab, lab } from "./lab.ts";
 
 const SUPPORT = { channel: "mock", chat: "support" };
@@ -16,6 +17,19 @@ function forwarding(more: Partial<Code> = {}): Lab {
     ...more,
   });
 }
+
+/** Replaces the answers to relays: `undefined` lets the other chat answer. */
+function relays(l: Lab, answer: (text: string, chat: string) => Promise<string> | undefined): void {
+  const { runtime } = l.t;
+  const call = runtime.call.bind(runtime);
+  runtime.call = (kind, name, method, payload) => {
+    if (method !== "relay") return call(kind, name, method, payload);
+    const { content } = JSON.parse(payload) as { content: { text: string } };
+    return answer(content.text, name) ?? call(kind, name, method, payload);
+  };
+}
+
+const silence = () => new Promise<string>(() => {});
 
 const inSupport = (l: Lab) =>
   l.platform.ledger.filter((entry) => entry.chat === "support").map((entry) => entry.text);
@@ -63,10 +77,7 @@ describe("a relay", () => {
             l().notes.push([sent.status, l().now - asked]);
           }),
       });
-      const { runtime } = l.t;
-      const call = runtime.call.bind(runtime);
-      runtime.call = (kind, name, method, payload) =>
-        method === "relay" ? new Promise(() => {}) : call(kind, name, method, payload);
+      relays(l, silence);
       await l.receive([l.message("a", "help")]);
       for (const text of ["b", "c", "d"]) {
         await l.receive([l.message(text, text)]);
@@ -76,6 +87,190 @@ describe("a relay", () => {
       expect(l.screen).toEqual(["help", "b", "c", "d"]);
     });
   }
+
+  for (const order of ["inline", "strict"] as const) {
+    test(`to one chat they go in order, also behind one that is tried again (order ${order})`, async () => {
+      const l = lab({
+        class: "keyed",
+        durability: { outbox: { order } },
+        setup: (bot) =>
+          bot.otherwise(async (ctx) => {
+            for (const n of [1, 2]) await ctx.chatAt(SUPPORT).send(`${ctx.text}${n}`);
+          }),
+      });
+      let lost = 0;
+      relays(l, () => {
+        lost += 1;
+        return lost > 6 ? undefined : Promise.reject(new Error("network connection lost"));
+      });
+      await l.receive([l.message("a", "a")]);
+      await l.t.advance("20s");
+      await l.receive([l.message("b", "b")]);
+      await l.t.advance("10m");
+      expect(inSupport(l)).toEqual(["a1", "a2", "b1", "b2"]);
+    });
+  }
+
+  test("one that waits for another try is known to a fresh life: the next does not overtake it", async () => {
+    const l = forwarding({ class: "keyed" });
+    let lost = true;
+    relays(l, () => (lost ? Promise.reject(new Error("network connection lost")) : undefined));
+    await l.receive([l.message("a", "1")]);
+    await l.t.advance("30s");
+    l.t.runtime.kill();
+    lost = false;
+    await l.receive([l.message("b", "2")]);
+    await l.t.advance("10m");
+    expect(inSupport(l)).toEqual(["from ann: 1", "from ann: 2"]);
+  });
+
+  test("one call is under way at a time, also past the time that a turn waits for it", async () => {
+    const l = forwarding({
+      setup: (bot, l) =>
+        bot.otherwise(async (ctx) => {
+          const sent = await ctx.chatAt({ channel: "mock", chat: ctx.text }).send("hi");
+          l().notes.push(sent.status);
+          await ctx.reply("passed on");
+        }),
+    });
+    let now = 0;
+    const most: number[] = [];
+    relays(l, () => {
+      now += 1;
+      most.push(now);
+      l.t.runtime.clock.setTimer(30_000, () => {
+        now -= 1;
+      });
+      return silence();
+    });
+    for (const chat of ["bob", "carl", "bob"]) {
+      await l.receive([l.message(`${chat}${l.now}`, chat)]);
+      await l.t.advance("16s");
+    }
+    await l.t.advance("2m");
+    expect(Math.max(...most)).toBe(1);
+    expect(most.length).toBeGreaterThan(2);
+    expect(l.notes).toEqual(Array(3).fill("deferred"));
+    expect(l.screen).toEqual(Array(3).fill("passed on"));
+  });
+
+  test("many that wait for a silent chat hide neither this chat's own sends nor those to others", async () => {
+    const l = lab({
+      setup: (bot) =>
+        bot.otherwise(async (ctx) => {
+          if (ctx.text === "go") {
+            for (let n = 0; n < 60; n += 1) void ctx.chatAt(SUPPORT).send(`${n}`);
+            void ctx.chatAt({ channel: "mock", chat: "bob" }).send("hi");
+          } else {
+            await ctx.enqueue("own");
+            await ctx.enqueue("later", { delay: "2m" });
+          }
+        }),
+    });
+    relays(l, (_text, name) => (name.endsWith("support") ? silence() : undefined));
+    await l.receive([l.message("a", "go")]);
+    await l.t.advance("20s");
+    const asked = l.now;
+    const alarms = l.t.runtime.alarmRuns;
+    await l.receive([l.message("b", "x")]);
+    await l.t.advance("15s");
+    const said = l.platform.ledger.map(({ text, at }) => [text, at - asked]);
+    expect(said).toEqual([
+      ["own", 0],
+      // The call to the silent chat ends after 30 s, and others pass.
+      ["hi", 10_000],
+    ]);
+    const woken = l.t.runtime.alarmRuns - alarms;
+    expect(woken, "no alarm for what only the other chat can end").toBeLessThan(5);
+    await l.t.advance("3m");
+    expect(l.platform.ledger.at(-1)).toMatchObject({ text: "later", at: asked + 120_000 });
+  });
+
+  test("many that wait for a silent chat do not tear a message of this chat apart", async () => {
+    const pace = { burst: 2, perMs: 10_000 };
+    const l = lab({
+      capabilities: { pacing: { direct: pace, group: pace }, text: { limit: 10, unit: "utf16" } },
+      setup: (bot) =>
+        bot.otherwise(async (ctx) => {
+          for (const text of ["a", "b"]) await ctx.reply(text);
+          await ctx.enqueue("the first\n\nthe other");
+          for (let n = 0; n < 60; n += 1) void ctx.chatAt(SUPPORT).send(`${n}`);
+        }),
+    });
+    relays(l, silence);
+    const begun = l.now;
+    await l.receive([l.message("a", "go")]);
+    await l.t.advance("25s");
+    expect(l.platform.ledger.map((entry) => entry.at - begun)).toEqual([0, 0, 20_000, 20_000]);
+  });
+
+  test("hundreds that waited for one chat go out without reading all of them for each", async () => {
+    const l = lab({
+      class: "keyed",
+      setup: (bot) =>
+        bot.otherwise(async (ctx) => {
+          for (let n = 0; n < 200; n += 1) void ctx.chatAt(SUPPORT).send(String(n));
+        }),
+    });
+    let calls = 0;
+    relays(l, () => {
+      calls += 1;
+      return calls === 1 ? silence() : undefined;
+    });
+    await l.receive([l.message("a", "go")]);
+    await l.t.advance("20s");
+    const storage = l.t.runtime.storage("ChatActor", l.actor());
+    const all = storage.all.bind(storage);
+    let read = 0;
+    storage.all = <R extends SqlRow>(query: string, params: readonly SqlValue[]) => {
+      const rows = all<R>(query, params);
+      read += rows.length;
+      return rows;
+    };
+    await l.t.advance("1m");
+    expect(inSupport(l)).toEqual(Array.from({ length: 200 }, (_unused, n) => String(n)));
+    expect(read / 200).toBeLessThan(150);
+  });
+
+  test("a chat whose sends are hidden goes on as soon as those before it are out", async () => {
+    const l = lab({
+      class: "keyed",
+      setup: (bot) =>
+        bot.otherwise(async (ctx) => {
+          const to = (chat: string, count: number) => {
+            for (let n = 0; n < count; n += 1)
+              void ctx.chatAt({ channel: "mock", chat }).send(`${n}`);
+          };
+          to("support", 31);
+          to("bob", 1);
+          to("support", 10);
+          to("bob", 5);
+        }),
+    });
+    relays(l, (_text, name) => (name.endsWith("support") ? silence() : undefined));
+    const begun = l.now;
+    await l.receive([l.message("a", "go")]);
+    await l.t.advance("32s");
+    // The first call to the silent chat ends after 30 s.
+    expect(l.platform.ledger.map((entry) => entry.at - begun)).toEqual(Array(6).fill(30_000));
+  });
+
+  test("this chat's own limit holds up no relay", async () => {
+    const l = forwarding({
+      setup: (bot) =>
+        bot.otherwise(async (ctx) => {
+          void ctx.reply("own");
+          await ctx.chatAt(SUPPORT).send("help");
+        }),
+    });
+    l.platform.failNext({ type: "refuse", kind: "rate_limit", retryAfterMs: 10_000 });
+    await l.receive([l.message("a", "x")]);
+    await l.t.advance("1s");
+    expect(inSupport(l)).toEqual(["help"]);
+    expect(l.screen).toEqual([]);
+    await l.t.advance("1m");
+    expect(l.screen).toEqual(["own"]);
+  });
 
   test("relays to one chat keep their order", async () => {
     const l = lab({

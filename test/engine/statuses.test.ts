@@ -2,6 +2,7 @@
 import { describe, expect, test } from "vitest";
 import type { JsonObject } from "../../src/channels/content.ts";
 import type { DeliveryStatus } from "../../src/channels/events.ts";
+import type { Bot } from "../../src/index.ts";
 import { type Code, echoing, type Lab, lab, only } from "./lab.ts";
 
 const statuses = { statuses: true as const };
@@ -274,10 +275,55 @@ describe("the bot's own message that comes back", () => {
     await l.receive([l.message("e1", "ok hi", { ...echo, messageId: "77" })]);
     expect(l.states).toEqual(["unknown", "sent"]);
     await l.t.idle();
-    // Nothing is in flight now, and the doubt is of yesterday.
-    await l.t.advance("1d");
-    await l.receive([l.message("e2", "ok hi", { ...echo, messageId: "78" })]);
-    expect(l.states).toEqual(["unknown", "sent"]);
+  });
+
+  test.each(["blind", "provable"] as const)(
+    "by text the newest doubt is settled, and none older than ten minutes (%s)",
+    async (kind) => {
+      const outbox = { onAmbiguous: "skip" } as const;
+      const l = lab({ class: kind, durability: { outbox }, setup: echoing });
+      const textOf = (request: JsonObject) => String(request.text);
+      const reconcile = () => Promise.resolve({ result: "unresolved" } as const);
+      l.deploy({ outbound: () => ({ textOf, reconcile }), durability: { outbox }, setup: echoing });
+      const echo = (id: string) =>
+        l.message(id, "ok hi", { selfAuthored: true, sender: { id: "me" }, messageId: id });
+      for (const id of ["a", "b", "c"]) {
+        l.platform.failNext({ type: "drop" });
+        await l.receive([l.message(id, "hi")]);
+        await l.t.advance("4m");
+      }
+      expect(l.states).toEqual(["unknown", "unknown", "unknown"]);
+      await l.receive([echo("e1")]);
+      expect(l.states).toEqual(["unknown", "unknown", "sent"]);
+      await l.t.advance("1m");
+      await l.receive([echo("e2")]);
+      expect(l.states).toEqual(["unknown", "sent", "sent"]);
+      const answer = await l.receive([echo("e3")]);
+      expect(answer).toEqual({ ok: true, results: ["ignored"] });
+      expect(l.states, "a message that was lost is not taken for sent").toEqual([
+        "unknown",
+        "sent",
+        "sent",
+      ]);
+    },
+  );
+
+  test("by text a reminder is settled whose process died, however long ago it was written", async () => {
+    const setup = (bot: Bot) => {
+      bot.otherwise(async (ctx) => {
+        await ctx.enqueue("wake up", { delay: "1h" });
+      });
+    };
+    const l = lab({ durability: { outbox: { onAmbiguous: "skip" } }, setup });
+    const textOf = (request: JsonObject) => String(request.text);
+    l.deploy({ outbound: () => ({ textOf }), setup });
+    await l.receive([l.message("a", "remind me")]);
+    l.t.crash.after("outbox.markSending");
+    await l.t.advance("1h");
+    expect(l.states).toEqual(["sending"]);
+    const echo = { selfAuthored: true, sender: { id: "me" }, messageId: "77" };
+    await l.receive([l.message("e1", "wake up", echo)]);
+    expect(l.states).toEqual(["sent"]);
   });
 
   test("a damaged record does not stop what arrives", async () => {
@@ -287,10 +333,15 @@ describe("the bot's own message that comes back", () => {
     l.platform.failNext({ type: "drop" });
     await l.ann.say("hi");
     await l.t.idle();
-    l.damage("UPDATE outbox SET request = '{broken'");
     const echo = { selfAuthored: true, sender: { id: "me" } };
-    const answer = await l.receive([l.message("e1", "whatever", echo), l.message("b", "hello")]);
-    expect(answer).toEqual({ ok: true, results: ["ignored", "accepted"] });
+    for (const [n, broken] of ["'{broken'", "'null'", "'7', extra = '{broken'"].entries()) {
+      l.damage(`UPDATE outbox SET request = ${broken} WHERE pos = 0`);
+      const items = [l.message(`e${n}`, "whatever", echo), l.message(`b${n}`, "hello")];
+      const answer = await l.receive(items);
+      expect(answer, broken).toEqual({ ok: true, results: ["ignored", "accepted"] });
+      await l.t.idle();
+    }
+    expect(l.screen).toEqual(Array(3).fill("ok hello"));
   });
 
   test("a person who says the same words is answered, also while the send is in doubt", async () => {

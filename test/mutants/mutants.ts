@@ -205,7 +205,7 @@ export const MUTANTS: readonly Mutant[] = [
     first: "test/engine/relay.test.ts",
     breaks: "another chat that does not answer holds up every reply",
     file: "src/outbox/Drain.ts",
-    find: "        if (isRelay(picked.row)) {",
-    replace: "        if (isRelay(picked.row) && this.#running === false) {",
+    find: "        if (isRelay(row)) {",
+    replace: "        if (isRelay(row) && this.#running === false) {",
   },
 ];
