@@ -56,7 +56,7 @@ function servedDeps(
 }
 
 /** Paths that belong to Holdfast. */
-const OWN_PATHS = /^\/(?:webhooks|health|admin|_local)(?:\/|$)/;
+const OWN_PATHS = /^\/(?:webhooks|hooks|health|admin|_local)(?:\/|$)/;
 
 /**
  * Serves a bot on Workers: the handler for `export default`, and the Durable Object classes to export.
@@ -127,6 +127,7 @@ export function serve<Env = Cloudflare.Env, Shape = unknown>(
         () => crypto.randomUUID(),
         "bot",
         wallClock,
+        env as Record<string, unknown>,
       ),
     /** The Durable Object classes; export a subclass of each from the main module. */
     ChatActor: defineChatActor(bot, reach),

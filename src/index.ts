@@ -29,6 +29,7 @@ export {
   ConfigError,
   DeliveryError,
   type ErrorKind,
+  FlowAnswerError,
   FlowTimeoutError,
   HoldfastError,
   MediaUnavailableError,
@@ -52,6 +53,19 @@ export type {
 } from "./channels/events.ts";
 export { telegram } from "./channels/telegram/index.ts";
 export { webchat } from "./channels/webchat/index.ts";
+export type {
+  Answer,
+  Choice,
+  Flow,
+  FlowContext,
+  FlowOptions,
+  Hook,
+  RunRecord,
+  RunRow,
+  StartedRun,
+  StartOptions,
+  StepOptions,
+} from "./flows/types.ts";
 export { formatAddress, parseAddress } from "./objects/names.ts";
 export { splitText } from "./text/split.ts";
 export type { Duration } from "./time/duration.ts";

@@ -5,6 +5,8 @@
  * @module
  */
 
+import { memoryOf } from "../flows/records.ts";
+import type { Journal } from "../journal/Journal.ts";
 import { type InboxRow, isOpen, type OutboxRow } from "../journal/records.ts";
 import type { Core } from "../objects/Core.ts";
 import { TROUBLE_RETENTION_MS } from "../turns/options.ts";
@@ -59,9 +61,12 @@ export class Retention {
     const bySeq = new Map(events.map((row) => [row.seq, row]));
     const seqs = [...new Set([...bySeq.keys(), ...turns])].sort((a, b) => a - b).slice(0, SLICE);
     let next: number | undefined;
+    const runs = keptRuns(journal);
     journal.commit("purge", () => {
       for (const seq of seqs) {
         const expiry = this.#expiry(
+          seq,
+          runs,
           bySeq.get(seq),
           turns.has(seq) ? journal.outbox.ofTurn(seq) : [],
           keep,
@@ -69,6 +74,7 @@ export class Retention {
         );
         if (expiry <= now) {
           journal.inbox.delete(seq);
+          journal.flows.delete(seq);
           if (turns.has(seq)) journal.outbox.deleteTurn(seq);
           journal.side.deleteTurn(seq);
         } else {
@@ -108,9 +114,11 @@ export class Retention {
     const young = due(first);
     if (young > now) return young + slack(keep);
     // Old, but it may be kept for longer than others: look as the purge would.
+    const runs = keptRuns(journal);
     let next: number | undefined;
     for (const row of journal.inbox.range(0, SLICE)) {
-      const expiry = this.#expiry(row, journal.outbox.ofTurn(row.seq), keep, now);
+      const sends = journal.outbox.ofTurn(row.seq);
+      const expiry = this.#expiry(row.seq, runs, row, sends, keep, now);
       next = Math.min(next ?? expiry, expiry);
       if (row.seq / 1_000 + keep > now) break;
     }
@@ -119,6 +127,8 @@ export class Retention {
 
   /** When a record and its sends may go: epoch ms. */
   #expiry(
+    seq: number,
+    runs: KeptRuns,
     event: InboxRow | undefined,
     sends: readonly OutboxRow[],
     keep: number,
@@ -126,11 +136,14 @@ export class Retention {
   ): number {
     if ((event !== undefined && event.open !== 0 && event.state !== "dead") || sends.some(isOpen))
       return now + keep;
+    // What an active run did is what it is executed from.
+    if (runs.active.has(seq)) return now + keep;
     const trouble =
       (event !== undefined && event.state === "dead") ||
       // A listener that never works keeps a record for this long, and no longer.
       sends.some((row) => row.state === "dead" || row.state === "unknown" || row.owed !== 0);
     const finished = Math.max(
+      runs.finished(seq) ?? 0,
       event?.finished_at ?? 0,
       ...sends.map((row) => row.finished_at ?? row.created_at),
     );
@@ -140,4 +153,28 @@ export class Retention {
 
 function slack(keepMs: number): number {
   return Math.min(MAX_SLACK_MS, Math.ceil(keepMs / 8));
+}
+
+/** What runs of flows keep. */
+interface KeptRuns {
+  /** Turns of active runs. */
+  active: ReadonlySet<number>;
+  /** When the run that a turn began ended, where it began one. */
+  finished(seq: number): number | undefined;
+}
+
+function keptRuns(journal: Journal): KeptRuns {
+  if (!journal.flows.any) return { active: new Set(), finished: () => undefined };
+  const active = new Set<number>();
+  for (let before = Number.MAX_SAFE_INTEGER; ; ) {
+    const rows = journal.flows.list("active", before, SLICE);
+    for (const row of rows) {
+      active.add(row.seq);
+      for (const [turn] of Object.values(memoryOf(row).sends)) active.add(turn);
+    }
+    const last = rows.at(-1);
+    if (rows.length < SLICE || last === undefined) break;
+    before = last.seq;
+  }
+  return { active, finished: (seq) => journal.flows.bySeq(seq)?.finished_at ?? undefined };
 }

@@ -157,6 +157,14 @@ export class FlowTimeoutError extends HoldfastError {
   }
 }
 
+/** A flow's question got no answer that fits, however often it was asked. */
+export class FlowAnswerError extends HoldfastError {
+  override readonly name: string = "FlowAnswerError";
+  constructor(message: string, init: HoldfastErrorInit = {}) {
+    super(message, { code: "flow_answer", kind: "cancelled" }, { retryable: false, ...init });
+  }
+}
+
 /** The turn was stopped: it ran longer than `inbox.turnTimeoutMs`, or was interrupted. */
 export class TurnAbortedError extends HoldfastError {
   override readonly name: string = "TurnAbortedError";

@@ -3,13 +3,15 @@
  *
  * @module
  */
-import { Hono } from "hono";
+import { Hono } from "hono/tiny";
 import type { Actors, Log } from "../host/Host.ts";
 import { errorText } from "../safety/redact.ts";
 import { type Clock, wallClock } from "../time/Clock.ts";
+import { ActorClient } from "../turns/ActorClient.ts";
 import type { BotRuntime } from "../turns/BotRuntime.ts";
 import { adminApp } from "./admin/app.ts";
 import { healthOf } from "./health.ts";
+import { handleHook } from "./hooks.ts";
 import { LOCAL_PATH, localApp } from "./local.ts";
 import { handleWebhook } from "./webhooks.ts";
 
@@ -47,6 +49,17 @@ export function edgeOf(
   app.all("/webhooks/:channel/:connection", (c) =>
     webhook(c.req.raw, c.env, c.req.param("channel"), c.req.param("connection")),
   );
+  app.all("/hooks/:token", (c) => {
+    const client = new ActorClient(
+      parts.actors(c.env),
+      parts.bot,
+      () => crypto.randomUUID(),
+      "bot",
+      parts.clock ?? wallClock,
+      c.env,
+    );
+    return handleHook(client, c.req.raw, c.req.param("token"));
+  });
   app.get("/health", (c) => {
     const health = healthOf(parts.bot, c.env);
     // One connection without its secrets must not take the others off a load balancer.

@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { Hono } from "hono";
+import { Hono } from "hono/tiny";
 import type { Actors } from "../host/Host.ts";
 import { connectionActorName } from "../objects/names.ts";
 import type { PollStatus } from "../objects/Polling.ts";

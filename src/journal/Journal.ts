@@ -6,6 +6,7 @@
  */
 import type { AlarmClock } from "../alarms/AlarmClock.ts";
 import type { Host, NotPromise } from "../host/Host.ts";
+import { FlowTable } from "./FlowTable.ts";
 import { InboxTable } from "./InboxTable.ts";
 import type { CommitLabel } from "./labels.ts";
 import { OutboxTable } from "./OutboxTable.ts";
@@ -32,6 +33,7 @@ export class Journal {
   readonly inbox: InboxTable;
   readonly outbox: OutboxTable;
   readonly side: SideTables;
+  readonly flows: FlowTable;
   readonly schema: Schema;
   readonly #host: Host;
   readonly #alarm: AlarmClock;
@@ -52,6 +54,7 @@ export class Journal {
     this.inbox = new InboxTable(host.sql, this.schema);
     this.outbox = new OutboxTable(host.sql, this.schema);
     this.side = new SideTables(host.sql, this.schema);
+    this.flows = new FlowTable(host.sql, this.schema);
   }
 
   /**

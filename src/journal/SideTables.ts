@@ -78,6 +78,15 @@ export class SideTables {
     );
   }
 
+  /** All that a turn has recorded, in order. */
+  stepsOf(turn: number): { name: string; result: string; at: number }[] {
+    if (!this.#schema.has("steps")) return [];
+    return this.#sql.all<{ name: string; result: string; at: number }>(
+      `SELECT name, result, at FROM steps WHERE turn = ? ORDER BY at, name`,
+      turn,
+    );
+  }
+
   /** How many steps a turn has recorded. */
   countSteps(turn: number): number {
     if (!this.#schema.has("steps")) return 0;

@@ -137,6 +137,8 @@ export const FLAG = {
   interrupted: 4,
   /** The handler refused it (`nack`): a redelivery brings its next run forward. */
   nacked: 8,
+  /** A run of a flow took it: a replay does not give it to the run again. */
+  inRun: 16,
 } as const;
 
 /** One event, as journaled. */

@@ -52,6 +52,15 @@ const LAZY = {
     `CREATE UNIQUE INDEX IF NOT EXISTS inbox_semantic ON inbox (semantic) WHERE semantic IS NOT NULL`,
   ],
   keys: [`CREATE UNIQUE INDEX IF NOT EXISTS outbox_key ON outbox (key) WHERE key IS NOT NULL`],
+  flows: [
+    `CREATE TABLE IF NOT EXISTS flows (
+      id TEXT PRIMARY KEY, seq INTEGER NOT NULL UNIQUE, flow TEXT NOT NULL, version INTEGER NOT NULL,
+      owner TEXT NOT NULL, state TEXT NOT NULL, input TEXT, seed TEXT NOT NULL, started_at INTEGER NOT NULL,
+      finished_at INTEGER, wait TEXT, due_at INTEGER, memory TEXT NOT NULL, result TEXT, error TEXT
+    ) STRICT, WITHOUT ROWID`,
+    `CREATE INDEX IF NOT EXISTS flows_due ON flows (due_at) WHERE due_at IS NOT NULL`,
+    `CREATE INDEX IF NOT EXISTS flows_active ON flows (owner) WHERE state = 'active'`,
+  ],
   trouble: [
     `CREATE INDEX IF NOT EXISTS inbox_trouble ON inbox (seq) WHERE error IS NOT NULL`,
     `CREATE INDEX IF NOT EXISTS outbox_trouble ON outbox (turn, pos)

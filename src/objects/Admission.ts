@@ -71,6 +71,8 @@ export class Admission {
   readonly #outbox: Outbox;
   readonly #liveMedia = new Map<string, MediaRef[]>();
   #fullLoggedAt = Number.NEGATIVE_INFINITY;
+  /** Whether a sender talks with a flow; filled in by the engine. */
+  isTalking: (sender: string | undefined) => boolean = () => false;
   /** Whether an event ran without a record; filled in by the engine. */
   ranUnjournaled: (id: string) => boolean = () => false;
 
@@ -203,6 +205,8 @@ export class Admission {
   #interrupt(event: InboundEvent, { running, receipt }: Pass): void {
     if (this.#core.bot.busy.mode !== "interrupt" || event.kind !== "message") return;
     if (running === undefined || running.row.kind !== "message") return;
+    // What a flow is told must not be lost to what it is told next.
+    if (this.isTalking(event.sender?.id)) return;
     // Nobody in particular, such as a channel's posts, interrupts nobody.
     if (running.sender === undefined || running.sender !== event.sender?.id) return;
     // A late picture of the album that is being answered is no new message.

@@ -5,11 +5,13 @@
  * @module
  */
 import { Retention } from "../alarms/retention.ts";
+import { Flows } from "../flows/Flows.ts";
 import type { Host } from "../host/Host.ts";
 import type { Identity } from "../journal/Journal.ts";
 import { IllegalTransitionError } from "../journal/records.ts";
 import { ActorClient } from "../turns/ActorClient.ts";
 import type { BotRuntime, ListenerTools } from "../turns/BotRuntime.ts";
+import type { ContextParts } from "../turns/TurnContext.ts";
 import { TurnRunner } from "../turns/TurnRunner.ts";
 import { Acks } from "./Acks.ts";
 import type { Receipt, ReceiveAnswer, ReceiveRequest } from "./Admission.ts";
@@ -35,13 +37,28 @@ export class Chat {
   readonly #reporter: Reporter;
   readonly #acks: Acks;
   readonly #migration: Migration;
+  readonly #flows: Flows;
 
   /** Never throws: trouble with storage shows at the first use, where it can be answered. */
   constructor(host: Host, bot: BotRuntime, name: string) {
     const core = new Core(host, bot, name);
     this.#core = core;
-    const client = new ActorClient(host.actors, bot, () => host.uuid(), "bot", host.clock);
-    const notices = new ActorClient(host.actors, bot, () => host.uuid(), "runtime", host.clock);
+    const client = new ActorClient(
+      host.actors,
+      bot,
+      () => host.uuid(),
+      "bot",
+      host.clock,
+      host.env,
+    );
+    const notices = new ActorClient(
+      host.actors,
+      bot,
+      () => host.uuid(),
+      "runtime",
+      host.clock,
+      host.env,
+    );
     const tools = (): ListenerTools => ({ env: host.env, client: notices, log: host.log });
     const log = new ChatLog(core);
     this.#reporter = new Reporter(core);
@@ -51,18 +68,32 @@ export class Chat {
     const side = new SideCalls(core);
     this.#acks = new Acks(host.clock, bot.busy.ack);
     const liveMedia = (id: string) => this.#inbox.takeLiveMedia(id);
-    const runner = new TurnRunner(
-      { core, outbox: this.#outbox, side, log, client, acks: this.#acks, liveMedia },
-      tools,
+    const parts: ContextParts = {
+      core,
+      outbox: this.#outbox,
+      side,
+      log,
+      client,
+      acks: this.#acks,
+      liveMedia,
+      flows: () => this.#flows,
+    };
+    const runner = new TurnRunner(parts, tools);
+    this.#flows = new Flows(
+      parts,
+      () => this.#inbox.kick(),
+      (turn, error) => runner.announceError(turn, error),
     );
     this.#inbox = new Inbox(core, this.#outbox, runner, onTrouble);
+    this.#inbox.connect(this.#flows);
     this.#inbox.onEnded = (id) => this.#acks.note(id, "ended");
     this.#retention = new Retention(core);
-    this.#operations = new Operations(core, this.#inbox, this.#outbox, side, log);
+    this.#operations = new Operations(core, this.#inbox, this.#outbox, side, log, this.#flows);
     this.#migration = new Migration(core);
     core.moved = (to) => this.#migration.moved(to);
     core.wanted = () => this.#wanted();
-    core.unfinished = () => earliest(this.#outbox.nextDue(), this.#inbox.nextDue());
+    core.unfinished = () =>
+      earliest(this.#outbox.nextDue(), this.#inbox.nextDue(), this.#flows.nextDue());
   }
 
   /**
@@ -164,6 +195,7 @@ export class Chat {
     alarm.fired();
     try {
       if (!journal.exists()) return;
+      this.#flows.fire();
       this.#inbox.kick();
       this.#outbox.kick();
       host.keepAlive(this.#migration.install());
@@ -204,7 +236,7 @@ export class Chat {
     const { journal } = this.#core;
     if (!journal.exists()) return undefined;
     const times: (number | undefined)[] = [this.#retention.nextAt()];
-    times.push(this.#migration.nextAt());
+    times.push(this.#migration.nextAt(), this.#flows.nextDue());
     if (this.live) times.push(this.#core.now() + this.#core.watchdogMs);
     if (!this.#outbox.live) times.push(this.#outbox.nextDue());
     if (!this.#inbox.live) times.push(this.#inbox.nextDue());

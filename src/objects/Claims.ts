@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { Flows } from "../flows/Flows.ts";
 import { OPEN } from "../journal/OpenRecords.ts";
 import { FLAG, type InboxRow, OWES } from "../journal/records.ts";
 import { TurnSends } from "../outbox/TurnSends.ts";
@@ -29,6 +30,8 @@ export class Claims {
   readonly #onTrouble: () => void;
   readonly #onEnded: (id: string) => void;
   readonly #loopGuard: LoopGuard;
+  /** The chat's flows; filled in by the engine. */
+  flows: Pick<Flows, "died" | "isTalking"> | undefined;
 
   constructor(core: Core, outbox: Outbox, onTrouble: () => void, onEnded: (id: string) => void) {
     this.#core = core;
@@ -79,6 +82,9 @@ export class Claims {
   burst(row: InboxRow, now: number): BurstPlan | undefined {
     const { journal, bot } = this.#core;
     if (!mayJoin(row, bot.busy)) return undefined;
+    // Two answers to a flow are two answers: the newer does not stand for the older.
+    if (bot.busy.mode === "interrupt" && this.flows?.isTalking(eventOf(row)?.sender?.id))
+      return undefined;
     return planBurst(row, journal.inbox.open(row.seq, SLICE), bot.busy, now);
   }
 
@@ -196,6 +202,7 @@ export class Claims {
         new TurnSends(row.seq, row.id, journal.outbox.ofTurn(row.seq)),
         "dead",
       );
+      this.flows?.died(row, why);
     });
     metrics.count("inboundDead");
     this.#core.host.log.error("an event is given up", { id: row.id, why });

@@ -5,6 +5,7 @@
  * @module
  */
 import type { MediaRef } from "../channels/events.ts";
+import type { Flows } from "../flows/Flows.ts";
 import { FLAG, type InboxRow } from "../journal/records.ts";
 import { TurnSends } from "../outbox/TurnSends.ts";
 import { eventOf } from "../turns/burst.ts";
@@ -55,6 +56,12 @@ export class Inbox {
 
   /** Told of each event that is over without a turn of its own; filled in by the engine. */
   onEnded: (id: string) => void = () => undefined;
+
+  /** The chat's flows, which know whose messages are answers. */
+  connect(flows: Flows): void {
+    this.#claims.flows = flows;
+    this.#admission.isTalking = (sender) => flows.isTalking(sender);
+  }
 
   /** Whether a turn is running. */
   get live(): boolean {
@@ -170,6 +177,8 @@ export class Inbox {
     if (row.state === "pending" || row.state === "processing") return false;
     // What never was a readable event cannot be run.
     if (row.kind === BAD_KIND) return false;
+    // It was an answer to a question that is no longer asked.
+    if ((row.flags & FLAG.inRun) !== 0) return false;
     if (row.claim?.startsWith(JOINED) === true) {
       const first = this.#core.journal.inbox.byId(row.claim.slice(JOINED.length));
       return first !== undefined && this.replay(first);

@@ -34,6 +34,7 @@ const FORWARDED: ReadonlySet<string> = new Set([
   "delete",
   "readState",
   "writeState",
+  "startFlow",
 ]);
 /** Methods about one key: to the owner, unless the key is on record here. */
 const BY_KEY: ReadonlySet<string> = new Set(["send", "cancel"]);
@@ -48,6 +49,9 @@ const ABOUT_RECORDS: ReadonlySet<string> = new Set([
   "discardEvent",
   "discardSend",
   "log",
+  "cancelFlow",
+  "listFlows",
+  "getFlow",
 ]);
 
 /** What a call that was passed on carries: the actors that it came through. */

@@ -5,6 +5,10 @@
  */
 import type { Content } from "../channels/content.ts";
 import { ConfigError } from "../channels/errors.ts";
+import type { Flows, ResumeAnswer, StartInput } from "../flows/Flows.ts";
+import { listRuns, type RunListing, runRecord } from "../flows/listing.ts";
+import type { RunRecord, StartedRun } from "../flows/types.ts";
+import type { FlowState } from "../journal/FlowTable.ts";
 import type { InboxFilter } from "../journal/InboxTable.ts";
 import {
   type AttemptLogEntry,
@@ -70,6 +74,11 @@ export interface ChatMethods {
   log(input: { after?: string; limit?: number }): unknown;
   readState(input: { key: string }): unknown;
   writeState(input: { key: string; value?: string }): null;
+  startFlow(input: StartInput): StartedRun;
+  resumeFlow(input: { run: string; hook: number; payload: unknown }): ResumeAnswer;
+  cancelFlow(input: { id: string }): boolean;
+  listFlows(input: { state?: FlowState; cursor?: string; limit?: number }): RunListing;
+  getFlow(input: { id: string }): RunRecord | null;
   metrics(): MetricValues;
 }
 
@@ -89,13 +98,22 @@ export class Operations implements ChatMethods {
   readonly #outbox: Outbox;
   readonly #side: SideCalls;
   readonly #log: ChatLog;
+  readonly #flows: Flows;
 
-  constructor(core: Core, inbox: Inbox, outbox: Outbox, side: SideCalls, log: ChatLog) {
+  constructor(
+    core: Core,
+    inbox: Inbox,
+    outbox: Outbox,
+    side: SideCalls,
+    log: ChatLog,
+    flows: Flows,
+  ) {
     this.#core = core;
     this.#inbox = inbox;
     this.#outbox = outbox;
     this.#side = side;
     this.#log = log;
+    this.#flows = flows;
   }
 
   async send(input: SendInput): Promise<WireSend> {
@@ -255,6 +273,26 @@ export class Operations implements ChatMethods {
       this.#core.journal.side.writeState([{ scope: "", key, value }]);
     });
     return null;
+  }
+
+  startFlow(input: StartInput): StartedRun {
+    return this.#flows.start(input);
+  }
+
+  resumeFlow(input: { run: string; hook: number; payload: unknown }): ResumeAnswer {
+    return this.#flows.resume(input.run, input.hook, input.payload);
+  }
+
+  cancelFlow({ id }: { id: string }): boolean {
+    return this.#flows.cancel(id);
+  }
+
+  listFlows(input: { state?: FlowState; cursor?: string; limit?: number }): RunListing {
+    return listRuns(this.#core.journal, input.state, input.cursor, pageSize(input.limit));
+  }
+
+  getFlow({ id }: { id: string }): RunRecord | null {
+    return runRecord(this.#core.journal, id);
   }
 
   metrics(): MetricValues {

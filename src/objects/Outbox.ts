@@ -77,6 +77,8 @@ export class Outbox {
       const head = sends.recorded(slot);
       if (head === undefined) continue;
       sends.consume(slot);
+      // Of an earlier turn of a run: the background has it.
+      if (head.turn !== sends.seq) continue;
       for (const row of this.#core.journal.outbox.partsOf(head))
         if (isOpen(row)) this.#drain.hold(row);
     }

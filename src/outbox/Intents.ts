@@ -85,6 +85,7 @@ export class Intents {
     const recorded = options.durability !== "disabled" && !unjournaled;
     const known = recorded && encodable ? this.#recall.known(draft) : undefined;
     if (known !== undefined) return known;
+    intent.sends?.onNew(slot);
     if (this.#core.bot.hasBeforeSend) {
       await this.#runHooks(draft);
       if (intent.sends?.closed) {

@@ -65,7 +65,9 @@ export class Recall {
       sends.consume(draft.slot);
       return undefined;
     }
-    if (current.fingerprint === draft.fingerprint && readExtra(current).superseded !== true) {
+    const fixed = sends.isFixed(draft.slot) && !sends.settledBefore;
+    const same = current.fingerprint === draft.fingerprint;
+    if ((same || fixed) && readExtra(current).superseded !== true) {
       sends.consume(draft.slot);
       return this.#fromRecord(draft, current);
     }
@@ -164,18 +166,24 @@ export class Recall {
   /** Answers from the record: a finished send as it ended, an open one by joining its delivery. */
   #fromRecord(draft: Draft, head: OutboxRow): Promise<Decided> {
     this.#core.metrics.count("outboxDeduped");
-    const rows = this.#core.journal.outbox.partsOf(head);
-    const key = keyOf(head, draft.intent.sends?.id ?? this.#core.journal.inbox.get(head.turn)?.id);
+    const { inbox, outbox } = this.#core.journal;
+    const { sends } = draft.intent;
+    const own = sends !== undefined && sends.seq === head.turn;
+    const rows = outbox.partsOf(head);
+    const event = own ? undefined : inbox.get(head.turn);
+    const key = keyOf(head, event?.id ?? sends?.id);
     const outcome = outcomeOf(rows);
+    if (sends !== undefined && !own && sends.earlier(head.slot) !== undefined) {
+      // Of an earlier turn of a run: it is told what it was told then, though the send died since.
+      const since = (row: OutboxRow) => (row.finished_at ?? 0) > (event?.finished_at ?? 0);
+      const later = outcome === undefined || (outcome.status === "dead" && rows.some(since));
+      if (later) return Promise.resolve({ key, outcome: { status: "deferred", rows: [] } });
+    }
     if (outcome !== undefined) {
       const reason = readExtra(head).reason;
       return Promise.resolve({ key, outcome, ...(reason === undefined ? {} : { reason }) });
     }
-    if (
-      draft.intent.sends !== undefined &&
-      draft.intent.sends.seq === head.turn &&
-      draft.intent.wait
-    ) {
+    if (own && draft.intent.wait) {
       for (const row of rows) if (isOpen(row)) this.#drain.hold(row);
     }
     return this.wait(draft, key, intentOf(head));

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { isRunSlot } from "../flows/records.ts";
 import { PARTS_PER_INTENT } from "../journal/limits.ts";
 import type { OutboxRow } from "../journal/records.ts";
 
@@ -29,6 +30,10 @@ export class TurnSends {
   /** Told of each slot that this run uses, and of each send held back: a step records them. */
   onUse: (slot: string) => void = () => {};
   onSettled: (intent: SettledIntent) => void = () => {};
+  /** Told of a send that is not on record, before it is; may refuse it by a throw. */
+  onNew: (slot: string) => void = () => {};
+  /** What the run of a flow recorded in earlier turns. */
+  earlier: (slot: string) => OutboxRow | undefined = () => undefined;
   /** Told once a send of this run is committed. */
   onCommitted: () => void = () => {};
   /** Keeps the order of sends while `before` hooks run. */
@@ -74,7 +79,12 @@ export class TurnSends {
 
   /** What an earlier run, or this one, recorded in a slot. */
   recorded(slot: string): OutboxRow | undefined {
-    return this.#recorded.get(slot);
+    return this.#recorded.get(slot) ?? this.earlier(slot);
+  }
+
+  /** Whether what is recorded in a slot is the answer, whatever is said now. */
+  isFixed(slot: string): boolean {
+    return this.settledBefore || isRunSlot(slot);
   }
 
   /** The row that replaced what a slot first said, if one did. */

@@ -46,6 +46,11 @@ export type Announced = {
 
 const MINUTE_MS = 60_000;
 /** How long `idle` lets virtual time run before it says that the bot never comes to rest, in ms. */
+/** What hooks of flows need, where the test gives nothing else. */
+const TEST_ENV = {
+  HOLDFAST_SEAL_KEY: "a-seal-key-for-tests-only",
+  HOLDFAST_URL: "https://bot.test",
+};
 const IDLE_LIMIT_MS = 3_600_000;
 /** A platform redelivers what was not answered with success after this, in ms, doubling. */
 const REDELIVER_MS = 1_000;
@@ -74,7 +79,7 @@ export class TestBot {
         if (kind === "Connection") return new ConnectionBook(host, seen, name);
         return new Chat(host, seen, name);
       },
-      ...(options.env === undefined ? {} : { env: options.env }),
+      env: { ...TEST_ENV, ...options.env },
       ...(options.now === undefined ? {} : { now: Number(options.now) }),
       ...(options.seed === undefined ? {} : { seed: options.seed }),
       ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
@@ -87,7 +92,14 @@ export class TestBot {
     }
     const { runtime } = this;
     this.#ticks = { bot: seen, actors: runtime, env: runtime.env, log: runtime.log };
-    this.client = new ActorClient(runtime, seen, () => runtime.uuid(), "bot", runtime.clock);
+    this.client = new ActorClient(
+      runtime,
+      seen,
+      () => runtime.uuid(),
+      "bot",
+      runtime.clock,
+      runtime.env,
+    );
   }
 
   /** Epoch milliseconds of the virtual clock. */
@@ -292,6 +304,8 @@ export class TestBot {
       },
       channel: (connection) => channels.get(connection),
       handles: (kind) => bot.handles(kind),
+      flowOf: (name, version) => bot.flowOf(name, version),
+      isCommand: (text) => bot.isCommand(text),
       handle: (context) => withFetch(answer, () => bot.handle(context)),
       get hasBeforeSend() {
         return bot.hasBeforeSend;

@@ -6,6 +6,9 @@
 import type { Content, Json } from "../channels/content.ts";
 import { ConfigError, HoldfastError, SendDeferredError } from "../channels/errors.ts";
 import type { Address } from "../channels/events.ts";
+import type { ResumeAnswer } from "../flows/Flows.ts";
+import { openHook } from "../flows/hookToken.ts";
+import type { Flow, RunRecord, StartedRun, StartOptions } from "../flows/types.ts";
 import type { Actors } from "../host/Host.ts";
 import type { MetricValues } from "../objects/Metrics.ts";
 import { chatActorName, chatKeyOf, parseAddress } from "../objects/names.ts";
@@ -41,10 +44,12 @@ export class ActorClient implements Client {
   readonly #bot: BotRuntime;
   readonly #uuid: () => string;
   readonly #origin: "bot" | "runtime";
+  readonly #env: Record<string, unknown>;
 
   /**
    * @param uuid names sends that have no key of their own
    * @param origin `runtime` for listeners: their sends are not announced, or one that fails would go on for ever
+   * @param env has `HOLDFAST_SEAL_KEY`, for `resume`
    * @param clock gives lists across chats their deadlines; without one they wait for every chat
    */
   constructor(
@@ -53,7 +58,9 @@ export class ActorClient implements Client {
     uuid: () => string = () => crypto.randomUUID(),
     origin: "bot" | "runtime" = "bot",
     clock?: Clock,
+    env: Record<string, unknown> = {},
   ) {
+    this.#env = env;
     this.#calls = new ActorCalls(actors, bot, clock);
     this.#bot = bot;
     this.#uuid = uuid;
@@ -75,6 +82,22 @@ export class ActorClient implements Client {
       enqueue: (content, options = {}) => this.#send(target, content, options, false),
       cancel: (key) => call("cancel", { key }),
       sendEvent: (event) => this.#event(target, event),
+      start: (flow: Flow, input?: unknown, options: StartOptions = {}) => {
+        refuseCron(target);
+        return call<StartedRun>("startFlow", {
+          flow: flow.name,
+          id: options.id ?? this.#uuid(),
+          owner: options.sender ?? "",
+          input,
+          active: options.active,
+          identity: identityOf(target),
+        });
+      },
+      flows: {
+        list: (options = {}) => call("listFlows", options),
+        get: async (id) => (await call<RunRecord | null>("getFlow", { id })) ?? undefined,
+        cancel: (id) => call("cancelFlow", { id }),
+      },
       state: {
         get: async <T = Json>(key: string) => {
           const { value } = await call<{ value: string | null }>("readState", { key });
@@ -104,6 +127,28 @@ export class ActorClient implements Client {
       log: (options = {}) => call<LogEntry[]>("log", options),
       metrics: () => call<MetricValues>("metrics", {}),
     };
+  }
+
+  async resume(token: string, payload?: unknown): Promise<{ accepted: boolean }> {
+    const target = openHook(token, this.#env);
+    const known = target !== undefined && target.actor.startsWith(`${this.#calls.prefix}/`);
+    if (target === undefined || !known) {
+      throw new HoldfastError(
+        "this is no token of a hook of this bot",
+        { code: "hook_invalid", kind: "permission" },
+        { retryable: false },
+      );
+    }
+    const input = { run: target.run, hook: target.hook, payload };
+    const answer = await this.#calls.chat<ResumeAnswer>(target.actor, "resumeFlow", input);
+    if (answer === "gone") {
+      throw new HoldfastError(
+        "the run that this hook belongs to is over",
+        { code: "hook_gone", kind: "not_found" },
+        { retryable: false },
+      );
+    }
+    return { accepted: answer === "accepted" };
   }
 
   async edit(message: MessageRef, content: Content): Promise<void> {

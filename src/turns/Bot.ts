@@ -6,10 +6,18 @@
  */
 import type { AnyChannel } from "../channels/channel.ts";
 import { ConfigError } from "../channels/errors.ts";
+import { flowDefinition } from "../flows/define.ts";
+import type { Flow, FlowFunction, FlowOptions } from "../flows/types.ts";
 import type { BotScope } from "../objects/names.ts";
-import type { Announcements, BotRuntime, CronJob, ListenerTools } from "./BotRuntime.ts";
+import type {
+  Announcements,
+  BotRuntime,
+  CronJob,
+  FlowDefinition,
+  ListenerTools,
+} from "./BotRuntime.ts";
 import { type BusyOptions, type BusySettings, busySettingsOf } from "./busyOptions.ts";
-import type { Context, Handler } from "./Context.ts";
+import type { Context, EngineContext, Handler } from "./Context.ts";
 import { type CronHandler, type CronOptions, cronJob, runCron } from "./crons.ts";
 import { type DurabilityOptions, refuse, type Settings, settingsOf } from "./options.ts";
 import { type RoutedKind, Router } from "./Router.ts";
@@ -51,6 +59,7 @@ export class Bot<Env = Cloudflare.Env, Shape = unknown>
   readonly settings: Settings;
   readonly busy: BusySettings;
   readonly crons: CronJob[] = [];
+  readonly #flows: FlowDefinition[] = [];
   readonly channels: readonly AnyChannel[];
   readonly #connections = new Map<string, AnyChannel>();
   readonly #listeners = new Map<string, Listener<never, never>[]>();
@@ -142,9 +151,47 @@ export class Bot<Env = Cloudflare.Env, Shape = unknown>
     return this;
   }
 
-  async handle(context: Context): Promise<void> {
-    if (context.event.kind === "cron") await runCron(this.crons, context);
-    else await this.route(context, async () => {});
+  /**
+   * A conversation as one function: it survives crashes and deploys by running again from the top, where
+   * everything that it did through `c` is answered from the record. Start it with `ctx.start`.
+   *
+   * @throws {ConfigError} for a name that is taken in this version, or a bad option
+   */
+  flow<Input = undefined, Output = void>(
+    name: string,
+    run: FlowFunction<Env, Input, Output>,
+  ): Flow<Input, Output>;
+  flow<Input = undefined, Output = void>(
+    name: string,
+    options: FlowOptions,
+    run: FlowFunction<Env, Input, Output>,
+  ): Flow<Input, Output>;
+  flow(name: string, first: unknown, second?: unknown): Flow<never, never> {
+    const options = (typeof first === "function" ? {} : first) as FlowOptions;
+    const definition = flowDefinition(name, options, second ?? first, this.#flows);
+    this.#flows.push(definition);
+    return { name, version: definition.version };
+  }
+
+  flowOf(name: string, version?: number): FlowDefinition | undefined {
+    const all = this.#flows.filter((one) => one.name === name);
+    if (version !== undefined) return all.find((one) => one.version === version);
+    return all.reduce<FlowDefinition | undefined>(
+      (newest, one) => (newest === undefined || one.version > newest.version ? one : newest),
+      undefined,
+    );
+  }
+
+  async handle(context: EngineContext): Promise<void> {
+    const { kind } = context.event;
+    if (kind === "cron") await runCron(this.crons, context);
+    else if (kind === "timer") await context.wakeRun();
+    else
+      await this.route(
+        context,
+        async () => {},
+        () => context.takeByRun(),
+      );
   }
 
   get hasBeforeSend(): boolean {

@@ -6,12 +6,13 @@
  */
 import type { AnyChannel } from "../channels/channel.ts";
 import type { DeliveryStatus } from "../channels/events.ts";
+import type { FlowFunction, FlowOptions } from "../flows/types.ts";
 import type { Log } from "../host/Host.ts";
 import type { AmbiguousAction } from "../journal/records.ts";
 import type { BotScope } from "../objects/names.ts";
 import type { BusySettings } from "./busyOptions.ts";
 import type { Client } from "./Client.ts";
-import type { Context } from "./Context.ts";
+import type { EngineContext } from "./Context.ts";
 import type { Settings } from "./options.ts";
 import type { OutgoingSend, SentEvent } from "./sends.ts";
 
@@ -81,6 +82,14 @@ export interface CronJob {
   run(tools: ListenerTools): unknown;
 }
 
+/** A flow, as `bot.flow` registered it. */
+export interface FlowDefinition {
+  name: string;
+  version: number;
+  options: FlowOptions;
+  run: FlowFunction<unknown, unknown, unknown>;
+}
+
 /** The bot as the engine runs it. */
 export interface BotRuntime {
   readonly id: string;
@@ -91,8 +100,8 @@ export interface BotRuntime {
   readonly channels: readonly AnyChannel[];
   /** The channel of a connection. */
   channel(connection: string): AnyChannel | undefined;
-  /** Runs middleware and the first matching handler. */
-  handle(context: Context): Promise<void>;
+  /** Runs middleware and the first matching handler, or the run of a flow that waits for the event. */
+  handle(context: EngineContext): Promise<void>;
   /** Whether any `before("send")` hook exists; without one a send is recorded with no await before it. */
   readonly hasBeforeSend: boolean;
   beforeSend(send: OutgoingSend): Promise<void>;
@@ -107,4 +116,8 @@ export interface BotRuntime {
   hasListener(kind: keyof Announcements): boolean;
   /** Whether `bot.on(kind, …)` was called for this kind of event. */
   handles(kind: string): boolean;
+  /** A flow by name: of one version, or the newest. */
+  flowOf(name: string, version?: number): FlowDefinition | undefined;
+  /** Whether a text is a command that the bot handles. */
+  isCommand(text: string): boolean;
 }

@@ -6,6 +6,14 @@
 import type { Content, Json } from "../channels/content.ts";
 import type { ErrorKind } from "../channels/errors.ts";
 import type { Address } from "../channels/events.ts";
+import type {
+  Flow,
+  RunRecord,
+  RunRow,
+  RunState,
+  StartedRun,
+  StartOptions,
+} from "../flows/types.ts";
 import type { InboxFilter } from "../journal/InboxTable.ts";
 import type { AttemptLogEntry, InboxState, OutboxState } from "../journal/records.ts";
 import type { MetricValues } from "../objects/Metrics.ts";
@@ -149,6 +157,24 @@ export interface ChatClient {
   cancel(key: string): Promise<boolean>;
   /** Journals an external event; a second one with the same id is dropped. */
   sendEvent(event: { type: string; id: string; data?: unknown }): Promise<{ accepted: boolean }>;
+  /**
+   * Starts a run of a flow; it begins as a turn of its own. @throws {ConfigError} for an unknown flow
+   */
+  start<Input>(
+    flow: Flow<Input, unknown>,
+    ...input: undefined extends Input
+      ? [input?: Input, options?: StartOptions]
+      : [input: Input, options?: StartOptions]
+  ): Promise<StartedRun>;
+  /** Runs of flows. */
+  readonly flows: {
+    list(
+      options?: Page & { state?: RunState | undefined },
+    ): Promise<{ rows: RunRow[]; cursor?: string }>;
+    get(id: string): Promise<RunRecord | undefined>;
+    /** Ends a run that is active. Resolves to whether it was. */
+    cancel(id: string): Promise<boolean>;
+  };
   readonly state: StateAccess;
   readonly inbox: {
     list(
@@ -208,6 +234,13 @@ export interface DurabilityClient {
 export interface Client {
   chat(address: Address | string): ChatClient;
   readonly durability: DurabilityClient;
+  /**
+   * Continues a run by the token of its hook. Resolves once that is committed; `accepted` is false where it
+   * was before.
+   *
+   * @throws {HoldfastError} `hook_invalid` for a token that is not one, `hook_gone` where the run is over
+   */
+  resume(token: string, payload?: unknown): Promise<{ accepted: boolean }>;
   /** Replaces a sent message. Not journaled: repeating an edit is harmless. */
   edit(message: MessageRef, content: Content): Promise<void>;
 }

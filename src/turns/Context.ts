@@ -6,6 +6,7 @@
  */
 import type { Content, Json, JsonObject } from "../channels/content.ts";
 import type { Address, ChatInfo, InboundEvent, MediaRef, Sender } from "../channels/events.ts";
+import type { Flow, StartedRun, StartOptions } from "../flows/types.ts";
 import type { Log } from "../host/Host.ts";
 import type { Duration } from "../time/duration.ts";
 import type { Client, LogEntry } from "./Client.ts";
@@ -121,6 +122,18 @@ export interface Context<Env = unknown, Shape = unknown> {
    * inside is recorded with the step and applied again on replay.
    */
   step<T>(name: string, fn: () => T | Promise<T>): Promise<T>;
+  /**
+   * Starts a run of a flow for the sender of this event; it begins as a turn of its own, right after this
+   * one. Recorded at once: a run that is started here twice by a replay is one.
+   *
+   * @throws {ConfigError} for a flow that the bot does not have
+   */
+  start<Input>(
+    flow: Flow<Input, unknown>,
+    ...input: undefined extends Input
+      ? [input?: Input, options?: StartOptions]
+      : [input: Input, options?: StartOptions]
+  ): Promise<StartedRun>;
   /** The chat's recent events and sends, oldest first. */
   history(options?: { limit?: number }): Promise<LogEntry[]>;
   /**
@@ -142,6 +155,14 @@ export interface Context<Env = unknown, Shape = unknown> {
   nack(error?: unknown, options?: { after?: Duration }): void;
   /** Answers a button press, with a short notice where the platform shows one. */
   answer(text?: string): Promise<void>;
+}
+
+/** A context as the engine hands it to the bot. */
+export interface EngineContext extends Context {
+  /** Offers the event to the run of a flow. Resolves to whether it was taken. */
+  takeByRun(): Promise<boolean>;
+  /** Goes on with the run that this event of kind `timer` names. */
+  wakeRun(): Promise<void>;
 }
 
 /** Continues with the next middleware or matching handler. */

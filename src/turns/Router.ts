@@ -7,6 +7,7 @@
 
 import type { Button } from "../channels/content.ts";
 import { ConfigError } from "../channels/errors.ts";
+import { isChoice } from "../flows/choices.ts";
 import type { Context, Handler, Next } from "./Context.ts";
 import type { Matcher } from "./matchers.ts";
 
@@ -45,6 +46,8 @@ export type RoutedKind =
   | `${string}:${string}`;
 
 interface Entry {
+  /** Runs for every event, before flows and handlers. */
+  middleware?: true;
   /** Sets `ctx.match` where it has one; false when it does not match. */
   matches(ctx: MutableContext): boolean | RegExpMatchArray;
   run(ctx: Context, next: Next): unknown;
@@ -64,7 +67,8 @@ export class Router<Env = Cloudflare.Env, Shape = unknown> {
   readonly #entries: Entry[] = [];
   readonly #last: Entry[] = [];
   readonly #kinds = new Set<string>();
-  readonly #parts: { handles(kind: string): boolean }[] = [];
+  readonly #commands: RegExp[] = [];
+  readonly #parts: Pick<Router, "handles" | "isCommand">[] = [];
 
   /** Runs for every event, before what is registered later; passes on with `next()`. */
   use(middleware: Handler<ContextOf<Env, Shape>> | Router<Env, Shape>): this {
@@ -72,7 +76,12 @@ export class Router<Env = Cloudflare.Env, Shape = unknown> {
       this.#parts.push(middleware);
       this.#entries.push({ matches: () => true, run: (ctx, next) => middleware.route(ctx, next) });
     } else {
-      this.#add(() => true, middleware);
+      if (typeof middleware !== "function") throw new ConfigError("a handler must be a function");
+      this.#entries.push({
+        middleware: true,
+        matches: () => true,
+        run: (ctx, next) => (middleware as Handler<unknown>)(ctx, next),
+      });
     }
     return this;
   }
@@ -85,6 +94,7 @@ export class Router<Env = Cloudflare.Env, Shape = unknown> {
       );
     }
     const pattern = new RegExp(`^/${name}(?:@\\w+)?(?:\\s+([\\s\\S]*))?$`, "i");
+    this.#commands.push(pattern);
     this.#add((ctx) => (isMessage(ctx) ? (pattern.exec(ctx.text) ?? false) : false), handler);
     return this;
   }
@@ -152,7 +162,7 @@ export class Router<Env = Cloudflare.Env, Shape = unknown> {
   /** Whatever no other handler took: messages and presses. */
   otherwise(handler: Handler<ContextOf<Env, Shape>>): this {
     this.#last.push({
-      matches: (ctx) => isMessage(ctx) || ctx.event.kind === "action",
+      matches: (ctx) => isMessage(ctx) || (ctx.event.kind === "action" && !isChoice(ctx.press)),
       run: (ctx, next) => (handler as Handler<Context>)(ctx, next),
     });
     return this;
@@ -170,13 +180,29 @@ export class Router<Env = Cloudflare.Env, Shape = unknown> {
     return this.#kinds.has(kind) || this.#parts.some((part) => part.handles(kind));
   }
 
-  /** Runs the entries for an event, then `after`. */
-  async route(context: Context, after: Next): Promise<void> {
+  /** Whether a text is one of the commands. */
+  isCommand(text: string): boolean {
+    return (
+      this.#commands.some((one) => one.test(text)) ||
+      this.#parts.some((part) => part.isCommand(text))
+    );
+  }
+
+  /**
+   * Runs the entries for an event, then `after`.
+   * @param between asked after the first middleware and before everything else; true: the event is taken
+   */
+  async route(context: Context, after: Next, between?: () => Promise<boolean>): Promise<void> {
     const ctx = context as MutableContext;
     const entries = [...this.#entries, ...this.#last];
+    let asked = between === undefined;
     const run = async (from: number): Promise<void> => {
       for (let at = from; at < entries.length; at += 1) {
         const entry = entries[at];
+        if (!asked && entry?.middleware !== true) {
+          asked = true;
+          if (await between?.()) return;
+        }
         const found = entry?.matches(ctx) ?? false;
         if (entry === undefined || found === false) continue;
         const before = ctx.match;
@@ -184,6 +210,10 @@ export class Router<Env = Cloudflare.Env, Shape = unknown> {
         await entry.run(ctx, () => run(at + 1));
         ctx.match = before;
         return;
+      }
+      if (!asked) {
+        asked = true;
+        if (await between?.()) return;
       }
       await after();
     };
@@ -203,7 +233,9 @@ function isMessage(ctx: Context): boolean {
 /** The kind that `on` names: `event:<type>` for external events. */
 function kindOf(ctx: Context): string {
   if (ctx.event.kind === "event") return `event:${ctx.event.type ?? ""}`;
-  if (ctx.press !== undefined && "expired" in ctx.press) return "action:expired";
+  // A choice of a question that is no longer asked is as good as gone.
+  if (ctx.press !== undefined && ("expired" in ctx.press || isChoice(ctx.press)))
+    return "action:expired";
   return ctx.event.kind;
 }
 

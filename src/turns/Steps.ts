@@ -45,15 +45,19 @@ export class Steps {
   readonly #applyState: (writes: readonly StateWrite[]) => void;
   readonly #adopt: (slots: readonly string[], settled: readonly SettledIntent[]) => void;
   readonly #used = new Map<string, number>();
+  readonly #base: string;
 
   /**
    * @param adopt takes over the sends of a step that is answered from its record
+   * @param base the scope of sends outside steps
    */
   constructor(
     store: StepStore,
     applyState: (writes: readonly StateWrite[]) => void,
     adopt: (slots: readonly string[], settled: readonly SettledIntent[]) => void,
+    base = "",
   ) {
+    this.#base = base;
     this.#store = store;
     this.#applyState = applyState;
     this.#adopt = adopt;
@@ -69,9 +73,11 @@ export class Steps {
     this.#frame()?.settled.push(intent);
   }
 
-  /** The scope of sends made now: empty outside steps. */
+  /** The scope of sends made now: the base outside steps. */
   scope(): string {
-    return this.#frame()?.path ?? "";
+    const path = this.#frame()?.path;
+    if (path === undefined || this.#base === "") return path ?? this.#base;
+    return `${this.#base}/${path}`;
   }
 
   /** The state writes of the step that runs now. */

@@ -8,6 +8,7 @@ import { TurnEndedError } from "../channels/errors.ts";
 import type { InboundEvent } from "../channels/events.ts";
 import { FLAG, type InboxRow, type OutboxRow } from "../journal/records.ts";
 import type { Core } from "../objects/Core.ts";
+import type { TurnEnd } from "../objects/Outbox.ts";
 import { type SettledIntent, TurnSends } from "../outbox/TurnSends.ts";
 import type { Duration } from "../time/duration.ts";
 import { type JoinedEvent, mergedEvent } from "./burst.ts";
@@ -22,6 +23,21 @@ export interface RetryRequest {
 
 /** What a turn that was stopped for a newer message resolves to. */
 export const INTERRUPTED = Symbol("interrupted");
+
+/** What a context needs of a turn, or of the run of a flow inside one. */
+export type TurnParts = Pick<
+  Turn,
+  | "row"
+  | "event"
+  | "burst"
+  | "sends"
+  | "state"
+  | "steps"
+  | "signal"
+  | "answered"
+  | "retry"
+  | "starts"
+>;
 
 /** One run of one turn. */
 export class Turn {
@@ -45,6 +61,10 @@ export class Turn {
   interrupt: () => void = () => {};
   /** Whether the button press was answered. */
   answered = false;
+  /** How many flows it started: their ids are numbered. */
+  starts = 0;
+  /** A run of a flow that goes on in this turn: what it came to is committed with it. */
+  run: { commit(end: TurnEnd): void } | undefined;
 
   constructor(
     core: Core,
@@ -83,14 +103,48 @@ export class Turn {
         },
       },
       (writes) => this.state.apply(writes),
-      (slots, settled) => this.#adopt(slots, settled),
+      (slots, settled) => this.adopt(slots, settled),
     );
     this.sends.onUse = (slot) => this.steps.noteSend(slot);
     this.sends.onSettled = (intent) => this.steps.noteSettled(intent);
   }
 
+  /** The same turn, with the steps and the state of a run. */
+  inside(steps: Steps, state: TurnState): TurnParts {
+    const turn = this;
+    return {
+      row: this.row,
+      event: this.event,
+      burst: this.burst,
+      sends: this.sends,
+      steps,
+      state,
+      get signal() {
+        return turn.signal;
+      },
+      get answered() {
+        return turn.answered;
+      },
+      set answered(value) {
+        turn.answered = value;
+      },
+      get retry() {
+        return turn.retry;
+      },
+      set retry(value) {
+        turn.retry = value;
+      },
+      get starts() {
+        return turn.starts;
+      },
+      set starts(value) {
+        turn.starts = value;
+      },
+    };
+  }
+
   /** Takes over what a recorded step said: it is not run again to say it. */
-  #adopt(slots: readonly string[], settled: readonly SettledIntent[]): void {
+  adopt(slots: readonly string[], settled: readonly SettledIntent[]): void {
     for (const intent of settled) {
       const head = intent.rows[0];
       if (head !== undefined && this.sends.recorded(head.slot) === undefined)

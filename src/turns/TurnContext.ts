@@ -5,6 +5,7 @@
  */
 import type { Content, JsonObject } from "../channels/content.ts";
 import {
+  ConfigError,
   DeliveryError,
   MediaUnavailableError,
   SendDeferredError,
@@ -12,6 +13,8 @@ import {
   UnsupportedContentError,
 } from "../channels/errors.ts";
 import type { Address, ChatInfo, InboundEvent, MediaRef, Sender } from "../channels/events.ts";
+import type { StartInput } from "../flows/Flows.ts";
+import type { Flow, StartedRun, StartOptions } from "../flows/types.ts";
 import type { Log } from "../host/Host.ts";
 import type { Acks } from "../objects/Acks.ts";
 import type { ChatLog } from "../objects/ChatLog.ts";
@@ -27,9 +30,9 @@ import { errorOf, reasonOf, receiptOf } from "../outbox/results.ts";
 import type { Duration } from "../time/duration.ts";
 import { batchOf } from "./batch.ts";
 import type { Client, LogEntry } from "./Client.ts";
-import type { ChatAt, Context, LooseState, Press } from "./Context.ts";
+import type { ChatAt, Context, EngineContext, LooseState, Press } from "./Context.ts";
 import type { BatchResult, EnqueueOptions, SendOptions, SendResult } from "./sends.ts";
-import type { Turn } from "./Turn.ts";
+import type { Turn, TurnParts } from "./Turn.ts";
 
 /** What the context of a chat's turns needs. */
 export interface ContextParts {
@@ -39,12 +42,21 @@ export interface ContextParts {
   log: ChatLog;
   client: Client;
   acks: Acks;
+  /** The chat's flows; filled in by the engine once it is made. */
+  flows: () => FlowGate;
   /** Media references of an event that only this life has; given once. */
   liveMedia(id: string): MediaRef[] | undefined;
 }
 
+/** What a context asks of the chat's flows. */
+export interface FlowGate {
+  start(start: StartInput): StartedRun;
+  take(turn: Turn, ctx: Context): Promise<boolean>;
+  wake(turn: Turn, event: InboundEvent): Promise<void>;
+}
+
 /** The context of one run. */
-export class TurnContext implements Context {
+export class TurnContext implements EngineContext {
   readonly event: InboundEvent;
   readonly chat: ChatInfo;
   readonly address: Address;
@@ -59,13 +71,16 @@ export class TurnContext implements Context {
   readonly press: Press | undefined;
   /** Set by the router before a handler that was matched by a regular expression. */
   match: RegExpMatchArray = [] as unknown as RegExpMatchArray;
-  readonly #turn: Turn;
+  readonly #turn: TurnParts;
+  readonly #whole: Turn | undefined;
   readonly #parts: ContextParts;
 
-  constructor(parts: ContextParts, turn: Turn) {
+  /** @param whole the turn itself; absent for a run of a flow inside one */
+  constructor(parts: ContextParts, turn: TurnParts, whole?: Turn) {
     const { core } = parts;
     this.#parts = parts;
     this.#turn = turn;
+    this.#whole = whole;
     this.event = turn.event;
     this.chat = turn.event.chat;
     this.address = core.address();
@@ -147,6 +162,32 @@ export class TurnContext implements Context {
   step<T>(name: string, fn: () => T | Promise<T>): Promise<T> {
     if (this.#turn.sends.closed) return Promise.reject(new TurnEndedError("this turn is over"));
     return this.#outlive(this.#turn.steps.run(name, fn));
+  }
+
+  async start(flow: Flow, input?: unknown, options: StartOptions = {}): Promise<StartedRun> {
+    if (this.#turn.sends.closed) throw new TurnEndedError("this turn is over");
+    if (this.#turn.sends.unjournaled)
+      throw new ConfigError("a flow needs the journal, which refuses writes (failOpen)");
+    this.#turn.starts += 1;
+    const id = options.id ?? `${flow.name}:${this.ref.id}:${this.#turn.starts}`;
+    const owner = options.sender ?? this.sender?.id ?? "";
+    return this.#parts.flows().start({
+      flow: flow.name,
+      id,
+      owner,
+      input,
+      active: options.active,
+    });
+  }
+
+  takeByRun(): Promise<boolean> {
+    return this.#whole === undefined
+      ? Promise.resolve(false)
+      : this.#parts.flows().take(this.#whole, this);
+  }
+
+  async wakeRun(): Promise<void> {
+    if (this.#whole !== undefined) await this.#parts.flows().wake(this.#whole, this.event);
   }
 
   async history(options: { limit?: number } = {}): Promise<LogEntry[]> {

@@ -82,7 +82,7 @@ export class TurnRunner {
       return;
     }
     if (row.runs > 1) core.metrics.count("inboundReplayed");
-    const context = new TurnContext(this.#parts, turn);
+    const context = new TurnContext(this.#parts, turn, turn);
     const cancelAnswer =
       turn.event.press === undefined
         ? undefined
@@ -94,7 +94,7 @@ export class TurnRunner {
     cancelAnswer?.();
     if (turn.event.press !== undefined && !turn.answered) core.host.keepAlive(context.answer());
     if (ending.end === "failed" && !wantsRetry(turn, ending, core.settings.inbox.retryHandlers)) {
-      await this.#announceError(turn, ending.error);
+      await this.announceError(turn, ending.error);
     }
     this.#end(turn, ending);
     acks.note(row.id, turn.retry === undefined ? "ended" : "nacked");
@@ -108,10 +108,10 @@ export class TurnRunner {
     const { id, kind } = event;
     const record = { seq: 0, id, semantic: null, kind, payload: "", receivedAt: core.now(), claim };
     const turn = new Turn(core, core.journal.inbox.fresh(record), claim, event, [], true);
-    const context = new TurnContext(this.#parts, turn);
+    const context = new TurnContext(this.#parts, turn, turn);
     const ending = await this.#handle(turn, context);
     turn.close();
-    if (ending.end === "failed") await this.#announceError(turn, ending.error);
+    if (ending.end === "failed") await this.announceError(turn, ending.error);
     const writes = ending.end === "settled" ? turn.state.writes() : [];
     if (writes.length === 0) return;
     try {
@@ -180,7 +180,8 @@ export class TurnRunner {
     }
   }
 
-  async #announceError(turn: Turn, error: unknown): Promise<void> {
+  /** Tells error listeners of what went wrong in a turn. */
+  async announceError(turn: Turn, error: unknown): Promise<void> {
     const { core } = this.#parts;
     core.host.log.error("a handler threw", {
       id: turn.row.id,
@@ -229,13 +230,17 @@ export class TurnRunner {
         open: 0,
         claim: null,
         // How it ended, whatever was stamped while it ran: a replay asks.
-        flags: interrupted ? turn.row.flags | FLAG.interrupted : turn.row.flags & ~FLAG.interrupted,
+        flags:
+          (turn.row.flags & ~FLAG.interrupted) |
+          (interrupted ? FLAG.interrupted : 0) |
+          (turn.run === undefined ? 0 : FLAG.inRun),
         error: settled || interrupted ? null : errorText(ending.error, core.host.env),
       });
       if (!written) return false;
       if (settled && (turn.row.flags & FLAG.applied) === 0)
         journal.side.writeState(turn.state.writes());
       outbox.closeTurn(turn.sends, ending.end);
+      turn.run?.commit(ending.end);
       return true;
     });
   }

@@ -17,10 +17,17 @@ export class TurnState {
   readonly #writes = new Map<string, StateWrite>();
   /** Collects the writes of the step that is running, so that they are recorded with it. */
   readonly #recorder: () => StateWrite[] | undefined;
+  readonly #onPut: ((write: StateWrite) => void) | undefined;
 
-  constructor(read: ReadState, recorder: () => StateWrite[] | undefined) {
+  /** @param onPut told of each write, a recorded step's too */
+  constructor(
+    read: ReadState,
+    recorder: () => StateWrite[] | undefined,
+    onPut?: (write: StateWrite) => void,
+  ) {
     this.#read = read;
     this.#recorder = recorder;
+    this.#onPut = onPut;
   }
 
   /** What the settle has to write. */
@@ -63,6 +70,7 @@ export class TurnState {
 
   #put(write: StateWrite): void {
     this.#writes.set(`${write.scope}\n${write.key}`, write);
+    this.#onPut?.(write);
     this.#recorder()?.push(write);
   }
 }

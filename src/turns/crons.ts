@@ -106,6 +106,7 @@ export function clientOfRun(client: Client, run: string): Client {
   return {
     durability: client.durability,
     edit: (message, content) => client.edit(message, content),
+    resume: (token, payload) => client.resume(token, payload),
     chat: (address): ChatClient => {
       const chat = client.chat(address);
       return {

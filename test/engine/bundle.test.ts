@@ -14,6 +14,7 @@ test("a Telegram bot deploys at most 120 kB, and none of it is the web chat", as
 
 test("a web chat bot carries no Telegram", async () => {
   const { gzip, files } = await bundle("webchat");
-  expect(gzip).toBeLessThanOrEqual(120 * KB);
+  // With the page that it serves, its script and its styles.
+  expect(gzip).toBeLessThanOrEqual(140 * KB);
   expect(files.filter((name) => name.includes("channels/telegram/"))).toEqual([]);
 });

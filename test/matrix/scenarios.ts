@@ -5,6 +5,7 @@
  */
 import { RetryTurn } from "../../src/index.ts";
 import { BUSY_SCENARIOS } from "./busyScenarios.ts";
+import { FLOW_SCENARIOS } from "./flowScenarios.ts";
 import { botOf, insist, LIMIT, type Scenario } from "./scenarioKit.ts";
 
 const talk: Scenario = {
@@ -328,4 +329,5 @@ export const SCENARIOS: readonly Scenario[] = [
   deploys,
   unreported,
   ...BUSY_SCENARIOS,
+  ...FLOW_SCENARIOS,
 ];

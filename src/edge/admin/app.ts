@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { Hono } from "hono";
+import { Hono } from "hono/tiny";
 import { sameSecret } from "../../safety/compare.ts";
 import { errorText } from "../../safety/redact.ts";
 import { chatRoutes } from "./chats.ts";

@@ -4,7 +4,8 @@
  *
  * @module
  */
-import { type Context, Hono } from "hono";
+import type { Context } from "hono";
+import { Hono } from "hono/tiny";
 import type { WebChatConfig } from "../../channels/webchat/config.ts";
 import { clientScript } from "./client.ts";
 import { chatPage } from "./page.ts";

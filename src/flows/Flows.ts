@@ -1,0 +1,334 @@
+/**
+ * The flows of one chat: starts runs, gives them the events that they wait for, wakes them when their time
+ * is over, and ends them. A run goes on inside the turn of the event that continues it, and what it comes to
+ * is committed with that turn.
+ *
+ * @module
+ */
+import { ConfigError } from "../channels/errors.ts";
+import type { InboundEvent } from "../channels/events.ts";
+import type { FlowRow, FlowState } from "../journal/FlowTable.ts";
+import type { InboxRow } from "../journal/records.ts";
+import type { Core } from "../objects/Core.ts";
+import { errorText } from "../safety/redact.ts";
+import { eventOf } from "../turns/burst.ts";
+import type { Context } from "../turns/Context.ts";
+import type { Turn } from "../turns/Turn.ts";
+import type { Arrival, Ending } from "./Run.ts";
+import { jsonOf } from "./Run.ts";
+import { RunTurn, type RunTurnParts } from "./RunTurn.ts";
+import { CodeChanged, newMemory, WAKES, type Wake, waitOf } from "./records.ts";
+import type { FlowOptions, StartedRun } from "./types.ts";
+
+/** Timers that fire in one commit. */
+const SLICE = 100;
+/** Active runs of one chat that an external event is offered to. */
+const MAX_OFFERED = 50;
+const DEFAULT_CANCEL = ["/cancel"];
+const DEFAULT_CANCELLED = "Cancelled.";
+
+/** How a run is started. */
+export interface StartInput {
+  flow: string;
+  id: string;
+  owner: string;
+  input?: unknown;
+  active?: "replace" | "keep" | undefined;
+}
+
+/** What became of a hook's call. `gone`: there is no such run any more. */
+export type ResumeAnswer = "accepted" | "duplicate" | "gone";
+
+/** The flows of one actor. */
+export class Flows {
+  readonly #core: Core;
+  readonly #parts: RunTurnParts;
+  readonly #kick: () => void;
+  /** Tells error listeners of a run that ended outside a failing turn. */
+  readonly #announce: (turn: Turn, error: unknown) => Promise<void>;
+
+  constructor(
+    parts: RunTurnParts,
+    kick: () => void,
+    announce: (turn: Turn, error: unknown) => Promise<void>,
+  ) {
+    this.#core = parts.core;
+    this.#parts = parts;
+    this.#kick = kick;
+    this.#announce = announce;
+  }
+
+  /**
+   * Records a run; it begins as a turn of its own, behind what waits already.
+   * @throws {ConfigError} for a flow that the bot does not have
+   */
+  start(start: StartInput): StartedRun {
+    const { journal, bot, host, alarm } = this.#core;
+    const definition = bot.flowOf(start.flow);
+    if (definition === undefined) {
+      throw new ConfigError(`the bot has no flow "${start.flow}"; define it with bot.flow(…)`);
+    }
+    const now = this.#core.now();
+    const { id, owner } = start;
+    const started = journal.commit("flow.start", () => {
+      if (journal.flows.get(id) !== undefined) return false;
+      const other = journal.flows.activeOf(owner);
+      if (other !== undefined && other.owner === owner) {
+        if (start.active === "keep") return false;
+        this.#end(other, "cancelled", `replaced by ${id}`);
+      }
+      const seq = journal.nextSeq();
+      const row: FlowRow = {
+        id,
+        seq,
+        flow: start.flow,
+        version: definition.version,
+        owner,
+        state: "active",
+        input: jsonOf(start.input),
+        seed: `${host.uuid()}${host.uuid()}`,
+        started_at: now,
+        finished_at: null,
+        wait: null,
+        due_at: null,
+        memory: JSON.stringify(newMemory()),
+        result: null,
+        error: null,
+      };
+      journal.flows.insert(row);
+      this.#insertWake(seq, WAKES.start, `flow:${id}`, { run: id }, now);
+      alarm.arm(now + this.#core.watchdogMs);
+      return true;
+    });
+    if (started) this.#kick();
+    return { id, started };
+  }
+
+  /** Offers a turn's event to the run that may wait for it. Resolves to whether it was taken. */
+  async take(turn: Turn, ctx: Context): Promise<boolean> {
+    const { journal, bot } = this.#core;
+    if (!journal.flows.any || turn.sends.unjournaled) return false;
+    const { event } = ctx;
+    if (event.kind !== "message" && event.kind !== "action" && event.kind !== "event") return false;
+    const own = event.kind === "event" ? undefined : journal.flows.activeOf(event.sender?.id ?? "");
+    const runs =
+      event.kind === "event"
+        ? journal.flows.list("active", Number.MAX_SAFE_INTEGER, MAX_OFFERED).reverse()
+        : own === undefined
+          ? []
+          : [own];
+    const isCommand = event.kind === "message" && bot.isCommand(ctx.text);
+    for (const row of runs) {
+      if (waitOf(row) === undefined) continue;
+      const options = bot.flowOf(row.flow, row.version)?.options ?? {};
+      if (this.#isCancel(event, options)) {
+        await this.#cancelled(row, ctx, options);
+        return true;
+      }
+      if (isCommand && options.commands === "cancel") {
+        journal.commit("flow.end", () => this.#end(row, "cancelled", `ended by ${ctx.text}`));
+        return false;
+      }
+      const arrival: Arrival = {
+        kind: "event",
+        candidate: { ctx, isCommand },
+        at: turn.row.received_at,
+      };
+      if (await this.#go(turn, row, arrival)) return true;
+    }
+    return false;
+  }
+
+  /** A turn of kind `timer`: a run begins, or its wait is over. */
+  async wake(turn: Turn, event: InboundEvent): Promise<void> {
+    const wake = event.data as Wake;
+    const row = this.#core.journal.flows.get(wake.run);
+    if (row === undefined || row.state !== "active") return;
+    const wait = waitOf(row);
+    const at = turn.row.received_at;
+    if (event.type === WAKES.start) {
+      if (wait === undefined) await this.#go(turn, row, undefined);
+    } else if (event.type === WAKES.timeout) {
+      // An answer was faster.
+      if (wait === undefined || wait.n !== wake.wait) return;
+      await this.#go(turn, row, { kind: "timeout", wait: wait.n, at });
+    } else if (event.type === WAKES.hook && wake.hook !== undefined) {
+      const { hook, payload = null } = wake;
+      await this.#go(turn, row, { kind: "hook", hook, payload, at });
+    }
+  }
+
+  /** Turns every wait whose time is over into an event, in one commit with taking its time away. */
+  fire(): void {
+    const { journal, alarm } = this.#core;
+    const now = this.#core.now();
+    if (!journal.flows.any || journal.flows.due(now, 1).length === 0) return;
+    journal.commit("flow.timers", () => {
+      for (const row of journal.flows.due(now, SLICE)) {
+        journal.flows.update(row, { due_at: null });
+        const wait = waitOf(row);
+        if (row.state !== "active" || wait === undefined) continue;
+        const wake: Wake = { run: row.id, wait: wait.n };
+        this.#insertWake(journal.nextSeq(), WAKES.timeout, `flow:${row.id}:${wait.n}`, wake, now);
+      }
+      alarm.arm(now + this.#core.watchdogMs);
+    });
+    this.#kick();
+  }
+
+  /** When the alarm is needed for a wait that ends by time. */
+  nextDue(): number | undefined {
+    return this.#core.journal.exists() ? this.#core.journal.flows.nextDue() : undefined;
+  }
+
+  /** A third party called a hook. */
+  resume(run: string, hook: number, payload: unknown): ResumeAnswer {
+    const { journal, alarm } = this.#core;
+    const id = `flow:${run}:hook:${hook}`;
+    if (!journal.exists()) return "gone";
+    if (journal.inbox.byId(id) !== undefined) return "duplicate";
+    const row = journal.flows.get(run);
+    if (row === undefined || row.state !== "active") return "gone";
+    const now = this.#core.now();
+    journal.commit("flow.hook", () => {
+      this.#insertWake(journal.nextSeq(), WAKES.hook, id, { run, hook, payload }, now);
+      alarm.arm(now + this.#core.watchdogMs);
+    });
+    this.#kick();
+    return "accepted";
+  }
+
+  /** Ends a run, for an operator or another part of the bot. Returns whether it could. */
+  cancel(id: string, why = "cancelled by an operator"): boolean {
+    const { journal } = this.#core;
+    const row = journal.exists() ? journal.flows.get(id) : undefined;
+    if (row === undefined || row.state !== "active") return false;
+    journal.commit("flow.end", () => this.#end(row, "cancelled", why));
+    return true;
+  }
+
+  /** An event is given up: the run that it would have continued cannot go on. Call inside that commit. */
+  died(row: InboxRow, why: string): void {
+    const { journal } = this.#core;
+    if (!journal.flows.any) return;
+    const event = eventOf(row);
+    const run =
+      event?.kind === "timer"
+        ? journal.flows.get((event.data as Wake).run)
+        : event?.kind === "message" || event?.kind === "action"
+          ? journal.flows.activeOf(event.sender?.id ?? "")
+          : undefined;
+    if (run?.state === "active")
+      this.#end(run, "failed", `its event ${row.id} is given up: ${why}`);
+  }
+
+  /** Whether a sender's messages may be answers: then none of them stops another. */
+  isTalking(sender: string | undefined): boolean {
+    return (
+      this.#core.journal.exists() && this.#core.journal.flows.activeOf(sender ?? "") !== undefined
+    );
+  }
+
+  /** Continues a run. Resolves to whether the event was its own. @throws what the flow threw */
+  async #go(turn: Turn, row: FlowRow, arrival: Arrival | undefined): Promise<boolean> {
+    const { bot } = this.#core;
+    const definition = bot.flowOf(row.flow, row.version);
+    let ending: Ending = {
+      end: "changed",
+      why: `the bot has no version ${row.version} of it any more`,
+    };
+    if (definition !== undefined) {
+      const execution = new RunTurn(this.#parts, turn, row, arrival);
+      ending = await execution.execute(definition.run);
+      const offered = arrival?.kind === "event";
+      if (ending.end === "waits" && offered && !ending.taken) return false;
+      if (ending.end !== "changed") {
+        turn.run = { commit: (end) => execution.commit(ending, end, this.#core) };
+        if (ending.end === "failed") throw ending.error;
+        return true;
+      }
+    }
+    return this.#changed(
+      turn,
+      row,
+      ending.end === "changed" ? ending.why : "",
+      definition?.options,
+    );
+  }
+
+  /** The code of a run is not what it was. */
+  async #changed(
+    turn: Turn,
+    row: FlowRow,
+    why: string,
+    options: FlowOptions | undefined,
+  ): Promise<boolean> {
+    const { journal, host } = this.#core;
+    const restarts = options?.onCodeChange === "restart";
+    const error = new CodeChanged(
+      `the code of flow "${row.flow}" has changed under run ${row.id}: ${why}`,
+    );
+    host.log.error(error.message, { run: row.id, restarts });
+    journal.commit("flow.end", () => this.#end(row, "failed", error.message));
+    this.#core.onTrouble();
+    if (restarts) {
+      const input = row.input === null ? {} : { input: JSON.parse(row.input) as unknown };
+      this.start({ flow: row.flow, id: `${row.id}+`, owner: row.owner, ...input });
+      return true;
+    }
+    await this.#announce(turn, error);
+    return false;
+  }
+
+  #isCancel(event: InboundEvent, { cancel = DEFAULT_CANCEL }: FlowOptions): boolean {
+    const said = event.kind === "message" ? (event.text ?? "").trim().toLowerCase() : "";
+    return said !== "" && cancel.some((word) => word.toLowerCase() === said);
+  }
+
+  async #cancelled(row: FlowRow, ctx: Context, options: FlowOptions): Promise<void> {
+    this.#core.journal.commit("flow.end", () =>
+      this.#end(row, "cancelled", `ended by ${ctx.text}`),
+    );
+    const { cancelled = DEFAULT_CANCELLED } = options;
+    if (cancelled !== null) await ctx.reply(cancelled);
+  }
+
+  /** Call inside a commit. */
+  #end(row: FlowRow, state: FlowState, error: string): void {
+    this.#core.journal.flows.update(row, {
+      state,
+      error: errorText(error, this.#core.host.env),
+      finished_at: this.#core.now(),
+      due_at: null,
+    });
+  }
+
+  /** The event by which a run goes on. Call inside a commit. */
+  #insertWake(seq: number, type: string, id: string, wake: Wake, now: number): void {
+    const { journal } = this.#core;
+    const { channel, connection, chat, thread } = this.#core.identity();
+    const event: InboundEvent = {
+      id,
+      kind: "timer",
+      type,
+      channel,
+      connection,
+      chat: {
+        id: chat,
+        kind: this.#core.identity().kind ?? "direct",
+        ...(thread === undefined ? {} : { thread }),
+      },
+      at: now,
+      data: wake,
+    };
+    journal.inbox.insert({
+      seq,
+      id,
+      semantic: null,
+      kind: "timer",
+      payload: JSON.stringify(event),
+      receivedAt: now,
+      claim: null,
+    });
+  }
+}

@@ -1,0 +1,517 @@
+/**
+ * One execution of a run. The function runs from the top; what it already did is answered from the record,
+ * until it comes to the wait that it is at. There the new event is tried, and it goes on or stops again.
+ *
+ * @module
+ */
+import type { Content, Json } from "../channels/content.ts";
+import { ConfigError, FlowAnswerError, FlowTimeoutError } from "../channels/errors.ts";
+import type { Address, MediaRef } from "../channels/events.ts";
+import type { FlowRow } from "../journal/FlowTable.ts";
+import type { StateWrite } from "../journal/SideTables.ts";
+import type { Core } from "../objects/Core.ts";
+import { sleep } from "../time/Clock.ts";
+import { type Duration, parseDuration } from "../time/duration.ts";
+import type { ChatAt, Context, LooseState } from "../turns/Context.ts";
+import type { EnqueueOptions, SendOptions } from "../turns/sends.ts";
+import { answerOf, type Candidate, isHook, nameOf, take } from "./alternatives.ts";
+import { choicesOf, chosen, pressed, questionOf } from "./choices.ts";
+import { sealHook } from "./hookToken.ts";
+import {
+  CodeChanged,
+  hookName,
+  memoryOf,
+  type Resolution,
+  type RunMemory,
+  resolutionName,
+  type WaitKind,
+  type WaitRecord,
+  waitOf,
+} from "./records.ts";
+import { Seeded } from "./seeded.ts";
+import type {
+  Alternative,
+  Answer,
+  AskAccept,
+  AskChoices,
+  AskSchema,
+  AskText,
+  Choice,
+  Flow,
+  FlowContext,
+  FlowFunction,
+  Hook,
+  StepOptions,
+} from "./types.ts";
+
+const DEFAULT_RETRIES = 3;
+const STEP_BACKOFF_MS = 1_000;
+const STEP_BACKOFF_CAP_MS = 60_000;
+
+/** What may end the wait that a run is at. */
+export type Arrival =
+  | { kind: "event"; candidate: Candidate; at: number }
+  | { kind: "timeout"; wait: number; at: number }
+  | { kind: "hook"; hook: number; payload: unknown; at: number };
+
+/** How an execution ended. */
+export type Ending =
+  /** At a wait; `taken`: the arrival was what it waited for. */
+  | { end: "waits"; wait: WaitRecord; dueAt: number | undefined; taken: boolean }
+  | { end: "done"; result: unknown }
+  | { end: "failed"; error: unknown }
+  | { end: "changed"; why: string };
+
+/** What an execution stands on. */
+export interface RunParts {
+  core: Core;
+  row: FlowRow;
+  /** Sends, steps and files of the turn that executes it. */
+  ctx: Context;
+  /** The recorded end of a wait, or what a hook brought, as JSON text. */
+  read(name: string): string | undefined;
+  hasButtons: boolean;
+  /** The function of another flow. */
+  functionOf(flow: Flow): FlowFunction<unknown, unknown, unknown>;
+}
+
+/** One execution. */
+export class Run implements FlowContext {
+  readonly id: string;
+  readonly flow: string;
+  readonly env: unknown;
+  readonly address: Address;
+  readonly state: LooseState;
+  readonly memory: RunMemory;
+  /** Waits that ended in this execution, for the commit. */
+  readonly ended: { n: number; resolution: Resolution }[] = [];
+  readonly #parts: RunParts;
+  readonly #known: RunMemory;
+  readonly #at: WaitRecord | undefined;
+  readonly #seeded: Seeded;
+  readonly #fresh = new Map<string, StateWrite>();
+  readonly #counts: Record<string, number> = {};
+  #arrival: Arrival | undefined;
+  #waits = 0;
+  #hooks = 0;
+  #nested = 0;
+  /** What was done since the last wait. */
+  #did: string[] = [];
+  #now: number;
+  #waiting = false;
+  /** Calls of the run that are on their way. */
+  readonly #busy = new Set<Promise<unknown>>();
+  #suspend: (ending: Ending) => void = () => {};
+
+  constructor(parts: RunParts, arrival: Arrival | undefined) {
+    const { row, ctx } = parts;
+    this.#parts = parts;
+    this.#arrival = arrival;
+    this.#known = memoryOf(row);
+    this.memory = memoryOf(row);
+    this.#at = waitOf(row);
+    this.#seeded = new Seeded(row.seed);
+    this.#now = row.started_at;
+    this.id = row.id;
+    this.flow = row.flow;
+    this.env = ctx.env;
+    this.address = ctx.address;
+    this.state = ctx.state;
+  }
+
+  get client(): Context["client"] {
+    return this.#parts.ctx.client;
+  }
+
+  get log(): Context["log"] {
+    return this.#parts.ctx.log;
+  }
+
+  /** Whether everything that is done now was done before: nothing new may happen yet. */
+  get replaying(): boolean {
+    return this.#at !== undefined && this.#waits <= this.#at.n;
+  }
+
+  /** State that the run wrote for the first time in this execution. */
+  get writes(): Iterable<StateWrite> {
+    return this.#fresh.values();
+  }
+
+  /** A key of the chat's state was written. */
+  noteWrite(write: StateWrite): void {
+    const { key } = write;
+    const count = (this.#counts[key] ?? 0) + 1;
+    this.#counts[key] = count;
+    if (count > (this.#known.written[key] ?? 0)) this.#fresh.set(key, write);
+    this.memory.written[key] = Math.max(count, this.#known.written[key] ?? 0);
+  }
+
+  /** A key of the chat's state, as the run first saw it. */
+  pinned(key: string, now: () => string | undefined): string | undefined {
+    const known = this.memory.read[key];
+    const value = known === undefined ? (now() ?? null) : known;
+    this.memory.read[key] = value;
+    return value ?? undefined;
+  }
+
+  /** A send or a step of the run is not on record: while it replays, that is other code. */
+  refuseNew(what: string): void {
+    if (this.replaying) throw this.#change(`it does ${what}, which it did not do before`);
+  }
+
+  /** Resolves once nothing that the run began is still on its way. */
+  async rest(): Promise<void> {
+    while (this.#busy.size > 0) {
+      await Promise.allSettled(this.#busy);
+      // What follows a call may begin the next one.
+      for (let turn = 0; turn < 5; turn += 1) await Promise.resolve();
+    }
+  }
+
+  #track<T>(work: Promise<T>): Promise<T> {
+    const tracked = work.catch(() => undefined).finally(() => this.#busy.delete(tracked));
+    this.#busy.add(tracked);
+    return work;
+  }
+
+  /** Executes the function. */
+  async execute(fn: FlowFunction<unknown, unknown, unknown>, input: unknown): Promise<Ending> {
+    const suspended = new Promise<Ending>((resolve) => {
+      this.#suspend = resolve;
+    });
+    const running = (async (): Promise<Ending> => {
+      try {
+        const result = await fn(this, input);
+        if (this.replaying) {
+          const before = this.#at?.n ?? 0;
+          return { end: "changed", why: `it ends before wait ${before + 1}, where this run is` };
+        }
+        return { end: "done", result };
+      } catch (error) {
+        this.#parts.core.host.rethrowIfHalted(error);
+        return { end: "failed", error };
+      }
+    })();
+    return Promise.race([suspended, running]);
+  }
+
+  ask(question: Content, options?: AskText): Promise<string>;
+  ask<const C extends string | Choice>(
+    question: Content,
+    options: AskChoices<C>,
+  ): Promise<C extends Choice<infer V> ? V : C>;
+  ask<T>(question: Content, options: AskSchema<T>): Promise<T>;
+  ask(question: Content, options: AskAccept): Promise<Answer>;
+  async ask(
+    question: Content,
+    options: AskText & Partial<AskChoices<string | Choice> & AskSchema<unknown> & AskAccept> = {},
+  ): Promise<unknown> {
+    const { accept, schema, timeout } = options;
+    const choices = options.choices === undefined ? undefined : choicesOf(options.choices);
+    const kind = choices !== undefined ? "choices" : schema !== undefined ? "schema" : "text";
+    const name = accept === undefined ? kind : accept.name;
+    const retries = options.retries ?? DEFAULT_RETRIES;
+    // The time of the whole question, however often it is answered badly.
+    const dueAt = timeout === undefined ? undefined : this.#later(timeout);
+    const at = { run: this.id, wait: this.#waits };
+    await this.reply(
+      choices === undefined ? question : questionOf(question, choices, at, this.#parts.hasButtons),
+    );
+    for (let tries = 0; ; tries += 1) {
+      const first = at.wait;
+      const { event } = await this.#wait("ask", name, dueAt, ({ ctx, isCommand }) => {
+        if (
+          choices !== undefined &&
+          pressed(ctx.press, { run: this.id, wait: first }) !== undefined
+        )
+          return { event: { ...ctx.event, data: ctx.press } };
+        if (ctx.event.kind !== "message" || isCommand) return undefined;
+        const fits = accept === undefined ? ctx.text !== "" : accept.test(ctx);
+        return fits ? { event: ctx.event } : undefined;
+      });
+      if (event === undefined) throw new Error("an answer without an event");
+      const answer = answerOf({ event });
+      if (accept !== undefined) return answer;
+      let reason = "";
+      if (choices !== undefined) {
+        const press = pressed(event.data as never, { run: this.id, wait: first });
+        const choice = press === undefined ? chosen(event, choices) : choices[press];
+        if (choice !== undefined) return choice.value;
+        reason = `Please choose one of: ${choices.map((one) => one.text).join(", ")}.`;
+      } else if (schema === undefined) {
+        return answer.text;
+      } else {
+        const checked = await schema["~standard"].validate(answer.text);
+        if (checked.issues === undefined) return checked.value;
+        reason = checked.issues[0]?.message ?? "That does not fit.";
+      }
+      if (tries >= retries)
+        throw new FlowAnswerError(`no answer fitted after ${tries + 1} tries: ${reason}`);
+      const { invalid } = options;
+      await this.reply(
+        typeof invalid === "function" ? invalid(reason, answer) : (invalid ?? reason),
+      );
+    }
+  }
+
+  async waitFor(
+    alternatives: Record<string, Alternative>,
+    options: { timeout?: Duration | undefined } = {},
+  ): Promise<never> {
+    const entries = Object.entries(alternatives);
+    if (entries.length === 0) throw new ConfigError("waitFor needs at least one alternative");
+    const name = entries.map(([key, one]) => nameOf(key, one)).join(", ");
+    const dueAt = options.timeout === undefined ? undefined : this.#later(options.timeout);
+    const values = new Map<string, unknown>();
+    const hooks = entries.flatMap(([key, one]) =>
+      isHook(one) ? [{ key, n: hookNumber(one) }] : [],
+    );
+    const found = await this.#wait(
+      "waitFor",
+      name,
+      dueAt,
+      (candidate) => {
+        for (const [key, one] of entries) {
+          const taken = take(one, candidate);
+          if (taken === undefined) continue;
+          values.set(key, taken.value);
+          return { key, event: { ...candidate.ctx.event, data: taken.value } };
+        }
+        return undefined;
+      },
+      hooks,
+    );
+    const { key = "", event, payload } = found;
+    const one = alternatives[key];
+    const value = isHook(one)
+      ? payload
+      : one !== undefined && event !== undefined && (typeof one === "string" || "button" in one)
+        ? event.data
+        : event && answerOf({ event });
+    return { key, value } as never;
+  }
+
+  async sleep(duration: Duration): Promise<void> {
+    const { timeout } = await this.#wait(
+      "sleep",
+      "",
+      this.#later(duration),
+      () => undefined,
+      [],
+      true,
+    );
+    if (timeout !== true) throw new Error("a sleep that did not end by time");
+  }
+
+  hook<T = unknown>(name: string): Hook<T> {
+    const n = this.#hooks;
+    this.#hooks += 1;
+    this.#did.push(`hook ${name}`);
+    const { core } = this.#parts;
+    const token = sealHook({ actor: core.name, run: this.id, hook: n }, core.host.env);
+    const base = core.host.env.HOLDFAST_URL;
+    const url = `${typeof base === "string" ? base.replace(/\/+$/, "") : ""}/hooks/${token}`;
+    const hook: NumberedHook = { kind: "hook", name, token, url, number: n };
+    return hook as Hook<T>;
+  }
+
+  async step<T>(name: string, fn: () => T | Promise<T>, options: StepOptions = {}): Promise<T> {
+    this.#did.push(`step ${name}`);
+    const { clock } = this.#parts.core.host;
+    const retries = options.retries ?? 0;
+    const first = parseDuration(options.backoff ?? STEP_BACKOFF_MS) ?? STEP_BACKOFF_MS;
+    const work = this.#parts.ctx.step(name, async () => {
+      for (let tries = 0; ; tries += 1) {
+        try {
+          return await fn();
+        } catch (error) {
+          this.#parts.core.host.rethrowIfHalted(error);
+          if (tries >= retries || (error as { retryable?: unknown })?.retryable === false)
+            throw error;
+          await sleep(clock, Math.min(first * 2 ** tries, STEP_BACKOFF_CAP_MS));
+        }
+      }
+    });
+    return this.#track(work);
+  }
+
+  async run<Input, Output>(flow: Flow<Input, Output>, input: Input): Promise<Output> {
+    this.#did.push(`run ${flow.name}`);
+    this.#nested += 1;
+    if (this.#nested > 32) throw new ConfigError("flows call each other more than 32 deep");
+    try {
+      return (await this.#parts.functionOf(flow as Flow)(this, input)) as Output;
+    } finally {
+      this.#nested -= 1;
+    }
+  }
+
+  reply(content: Content, options: SendOptions = {}) {
+    this.#did.push("send");
+    return this.#track(this.#parts.ctx.reply(content, options));
+  }
+
+  send(content: Content, options: SendOptions = {}) {
+    return this.reply(content, options);
+  }
+
+  sendBatch(contents: readonly Content[], options: SendOptions = {}) {
+    for (const _content of contents) this.#did.push("send");
+    return this.#track(this.#parts.ctx.sendBatch(contents, options));
+  }
+
+  enqueue(content: Content, options: EnqueueOptions = {}) {
+    this.#did.push("send");
+    return this.#track(this.#parts.ctx.enqueue(content, options));
+  }
+
+  chatAt(address: Address | string): ChatAt {
+    const there = this.#parts.ctx.chatAt(address);
+    return {
+      address: there.address,
+      send: (content, options) => {
+        this.#did.push("send");
+        return this.#track(there.send(content, options));
+      },
+    };
+  }
+
+  async typing(): Promise<void> {
+    // Nobody sees what was shown days ago.
+    if (!this.replaying) await this.#parts.ctx.typing();
+  }
+
+  loadMedia(media: MediaRef, options: { maxBytes?: number | undefined } = {}) {
+    return this.#parts.ctx.loadMedia(media, options);
+  }
+
+  now(): number {
+    return this.#now;
+  }
+
+  random(): number {
+    return this.#seeded.random();
+  }
+
+  uuid(): string {
+    return this.#seeded.uuid();
+  }
+
+  #later(duration: Duration): number {
+    const ms = parseDuration(duration);
+    if (ms === undefined)
+      throw new ConfigError(`"${String(duration)}" is not a duration such as "10m" or "24h"`);
+    return this.#now + ms;
+  }
+
+  /**
+   * Comes to a wait: answers from the record, tries what arrived, or stops here for now.
+   * @throws {FlowTimeoutError} when its time ran out, unless `byTime` is how it ends
+   */
+  #wait(
+    kind: WaitKind,
+    name: string,
+    dueAt: number | undefined,
+    accept: (candidate: Candidate) => Pick<Resolution, "key" | "event"> | undefined,
+    hooks: readonly { key: string; n: number }[] = [],
+    byTime = false,
+  ): Promise<Resolution> {
+    if (this.#waiting)
+      return Promise.reject(
+        new ConfigError(
+          "a flow waits for one thing at a time: give `waitFor` several alternatives",
+        ),
+      );
+    const n = this.#waits;
+    const changed = this.#compare(n, kind, name);
+    if (changed !== undefined) return Promise.reject(changed);
+    this.#waits += 1;
+    this.#did = [];
+    const known = this.#parts.read(resolutionName(n));
+    const found =
+      known === undefined
+        ? this.#try(n, kind, name, accept, hooks)
+        : (JSON.parse(known) as Resolution);
+    if (found === undefined) {
+      this.#waiting = true;
+      // Some of what runs beside this may still be on its way; it is waited for by whoever executes.
+      this.#suspend({ end: "waits", wait: { n, kind, name }, dueAt, taken: this.ended.length > 0 });
+      return new Promise<never>(() => {});
+    }
+    this.#now = Math.max(this.#now, found.at);
+    if (found.timeout === true && !byTime)
+      return Promise.reject(new FlowTimeoutError(`no answer came in time (${kind} ${name})`));
+    return Promise.resolve(found);
+  }
+
+  /** Whether what arrived ends wait `n`. */
+  #try(
+    n: number,
+    kind: WaitKind,
+    name: string,
+    accept: (candidate: Candidate) => Pick<Resolution, "key" | "event"> | undefined,
+    hooks: readonly { key: string; n: number }[],
+  ): Resolution | undefined {
+    const at = this.#arrival?.at ?? this.#now;
+    const resolved = (more: Partial<Resolution>): Resolution => {
+      const resolution: Resolution = { k: kind, n: name, at, ...more };
+      this.ended.push({ n, resolution });
+      return resolution;
+    };
+    for (const { key, n: hook } of hooks) {
+      const called = this.#parts.read(hookName(hook));
+      if (called !== undefined) return resolved({ key, payload: JSON.parse(called) });
+    }
+    const arrival = this.#arrival;
+    if (arrival === undefined) return undefined;
+    if (arrival.kind === "timeout") {
+      if (arrival.wait !== n) return undefined;
+      this.#arrival = undefined;
+      return resolved({ timeout: true });
+    }
+    if (arrival.kind === "hook") {
+      const mine = hooks.find((one) => one.n === arrival.hook);
+      if (mine === undefined) return undefined;
+      this.#arrival = undefined;
+      return resolved({ key: mine.key, payload: arrival.payload });
+    }
+    const taken = accept(arrival.candidate);
+    if (taken === undefined) return undefined;
+    this.#arrival = undefined;
+    return resolved(taken);
+  }
+
+  /** Compares what was done up to wait `n` with what the record says was done. */
+  #compare(n: number, kind: WaitKind, name: string): CodeChanged | undefined {
+    const here = [...this.#did].sort().concat(`${kind} ${name}`).join(" | ");
+    const before = this.#known.path[n];
+    this.memory.path[n] = here;
+    if (before === undefined || before === here) return undefined;
+    return this.#change(`at wait ${n + 1} it did [${here}], and before it did [${before}]`);
+  }
+
+  /** Ends the execution: whatever the function makes of the error, this is other code. */
+  #change(why: string): CodeChanged {
+    this.#suspend({ end: "changed", why });
+    return new CodeChanged(why);
+  }
+}
+
+interface NumberedHook extends Hook {
+  readonly number: number;
+}
+
+function hookNumber(hook: Hook): number {
+  return (hook as NumberedHook).number;
+}
+
+/** What JSON keeps of a value. */
+export function jsonOf(value: unknown): string | null {
+  const text = JSON.stringify(value) as string | undefined;
+  return text ?? null;
+}
+
+/** A value that a flow was started with, or gave. */
+export function valueFrom(text: string | null): Json | undefined {
+  return text === null ? undefined : (JSON.parse(text) as Json);
+}

@@ -1,0 +1,148 @@
+/**
+ * A run inside a turn: its sends are the turn's, in slots of their own; its steps and its state are the run's.
+ *
+ * @module
+ */
+
+import { TurnEndedError } from "../channels/errors.ts";
+import type { FlowRow } from "../journal/FlowTable.ts";
+import type { Core } from "../objects/Core.ts";
+import type { TurnEnd } from "../objects/Outbox.ts";
+import { errorText } from "../safety/redact.ts";
+import { Steps } from "../turns/Steps.ts";
+import type { Turn } from "../turns/Turn.ts";
+import { type ContextParts, TurnContext } from "../turns/TurnContext.ts";
+import { TurnState } from "../turns/TurnState.ts";
+import { type Arrival, type Ending, jsonOf, Run, valueFrom } from "./Run.ts";
+import {
+  hookName,
+  isRunSlot,
+  memoryOf,
+  RUN_SCOPE,
+  type RunMemory,
+  resolutionName,
+} from "./records.ts";
+import type { FlowFunction } from "./types.ts";
+
+/** What runs stand on. */
+export type RunTurnParts = ContextParts;
+
+/** One execution of a run in one turn. */
+export class RunTurn {
+  readonly #turn: Turn;
+  readonly #row: FlowRow;
+  readonly #arrival: Arrival | undefined;
+  readonly #run: Run;
+
+  constructor(parts: RunTurnParts, turn: Turn, row: FlowRow, arrival: Arrival | undefined) {
+    const { core } = parts;
+    const { journal } = core;
+    this.#turn = turn;
+    this.#row = row;
+    this.#arrival = arrival;
+    const { sends } = turn;
+    const { sends: earlier } = memoryOf(row);
+    sends.earlier = (slot) => {
+      const place = earlier[slot];
+      return place && journal.outbox.get(...place);
+    };
+    const steps: Steps = new Steps(
+      {
+        read: (path) => {
+          const known = journal.side.step(row.seq, path);
+          if (known === undefined) this.#run.refuseNew(`the step "${path}"`);
+          return known;
+        },
+        record: (path, result) => {
+          if (sends.closed) throw new TurnEndedError("the turn ended while this step ran");
+          journal.commit("turn.step", () =>
+            journal.side.recordStep(row.seq, path, result, core.now()),
+          );
+        },
+      },
+      (writes) => state.apply(writes),
+      (slots, settled) => turn.adopt(slots, settled),
+      RUN_SCOPE,
+    );
+    const state: TurnState = new TurnState(
+      (scope, key) => {
+        const read = () => journal.side.readState(scope, key);
+        return scope === "" ? this.#run.pinned(key, read) : read();
+      },
+      () => steps.recorder(),
+      (write) => this.#run.noteWrite(write),
+    );
+    const { onUse, onSettled } = sends;
+    sends.onUse = (slot) => {
+      onUse(slot);
+      steps.noteSend(slot);
+    };
+    sends.onSettled = (intent) => {
+      onSettled(intent);
+      steps.noteSettled(intent);
+    };
+    sends.onNew = (slot) => {
+      if (isRunSlot(slot)) this.#run.refuseNew("a send");
+    };
+    const ctx = new TurnContext(parts, turn.inside(steps, state));
+    this.#run = new Run(
+      {
+        core,
+        row,
+        ctx,
+        read: (name) => journal.side.step(row.seq, name),
+        hasButtons: core.channel().capabilities.kinds.includes("buttons"),
+        functionOf: (flow) => {
+          const found = core.bot.flowOf(flow.name, flow.version)?.run;
+          if (found === undefined) throw new Error(`the bot has no flow "${flow.name}"`);
+          return found;
+        },
+      },
+      arrival,
+    );
+  }
+
+  /** Executes the run until it waits, ends or fails, and until nothing that it began is still on its way. */
+  async execute(fn: FlowFunction<unknown, unknown, unknown>): Promise<Ending> {
+    const ending = await this.#run.execute(fn, valueFrom(this.#row.input));
+    await this.#run.rest();
+    const { open } = this.#turn.sends;
+    while (open.size > 0) await Promise.all(open);
+    return ending;
+  }
+
+  /** Writes what the run came to. Call inside the commit that ends the turn. */
+  commit(ending: Ending, end: TurnEnd, core: Core): void {
+    const { journal, alarm } = core;
+    const run = this.#run;
+    const { side } = journal;
+    const arrival = this.#arrival;
+    if (arrival?.kind === "hook")
+      side.recordStep(
+        this.#row.seq,
+        hookName(arrival.hook),
+        jsonOf(arrival.payload) ?? "null",
+        arrival.at,
+      );
+    for (const { n, resolution } of run.ended) {
+      side.recordStep(this.#row.seq, resolutionName(n), JSON.stringify(resolution), resolution.at);
+    }
+    const memory: RunMemory = { ...run.memory, sends: { ...run.memory.sends } };
+    for (const row of journal.outbox.ofTurn(this.#turn.row.seq)) {
+      if (row.part === 0 && isRunSlot(row.slot)) memory.sends[row.slot] = [row.turn, row.pos];
+    }
+    const failed = ending.end === "failed" || (end !== "settled" && ending.end !== "waits");
+    if (!failed) side.writeState(run.writes);
+    const now = core.now();
+    const over = ending.end !== "waits";
+    journal.flows.update(this.#row, {
+      memory: JSON.stringify(memory),
+      ...(ending.end === "waits"
+        ? { wait: JSON.stringify(ending.wait), due_at: ending.dueAt ?? null }
+        : { due_at: null, finished_at: now, state: failed ? "failed" : "done" }),
+      ...(ending.end === "done" ? { result: jsonOf(ending.result) } : {}),
+      ...(ending.end === "failed" ? { error: errorText(ending.error, core.host.env) } : {}),
+    });
+    if (!over && ending.dueAt !== undefined) alarm.arm(ending.dueAt);
+  }
+}

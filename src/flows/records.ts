@@ -1,0 +1,98 @@
+/**
+ * What a run keeps besides its steps: where it waits, what came, and what it must not do twice. JSON.
+ *
+ * @module
+ */
+import type { InboundEvent } from "../channels/events.ts";
+import type { FlowRow } from "../journal/FlowTable.ts";
+
+/** Kinds of waits. */
+export type WaitKind = "ask" | "waitFor" | "sleep";
+
+/** The wait that a run is at. */
+export interface WaitRecord {
+  /** Its place: 0 for the first wait of the run. */
+  n: number;
+  kind: WaitKind;
+  /** What is waited for, in words that a change of texts does not change. */
+  name: string;
+}
+
+/** What ended a wait. */
+export interface Resolution {
+  k: WaitKind;
+  n: string;
+  /** When it came: epoch milliseconds. */
+  at: number;
+  /** Which alternative, where there are several. */
+  key?: string;
+  /** An event. */
+  event?: InboundEvent;
+  /** What a hook brought. */
+  payload?: unknown;
+  /** Its time ran out. */
+  timeout?: true;
+}
+
+/** What a run remembers from turn to turn. */
+export interface RunMemory {
+  /** What it did before each wait: sorted, so that parallel work may end in any order. */
+  path: string[];
+  /** Rows of its sends by slot: `[turn, pos]`. */
+  sends: Record<string, [turn: number, pos: number]>;
+  /** How often each key of the chat's state was written and committed. */
+  written: Record<string, number>;
+  /** What each key was when the run first read it: JSON text, or null. */
+  read: Record<string, string | null>;
+}
+
+/** A run before it did anything. */
+export function newMemory(): RunMemory {
+  return { path: [], sends: {}, written: {}, read: {} };
+}
+
+/** The memory of a run. @throws when the record is damaged */
+export function memoryOf(row: FlowRow): RunMemory {
+  return { ...newMemory(), ...(JSON.parse(row.memory) as Partial<RunMemory>) };
+}
+
+/** The wait of a run; `undefined` while it has not come to its first. */
+export function waitOf(row: FlowRow): WaitRecord | undefined {
+  return row.wait === null ? undefined : (JSON.parse(row.wait) as WaitRecord);
+}
+
+/** The name under which the end of wait `n` is recorded beside the steps: no step's name begins so. */
+export function resolutionName(n: number): string {
+  return `~${n}`;
+}
+
+/** The name under which a hook's payload is recorded. */
+export function hookName(n: number): string {
+  return `~hook/${n}`;
+}
+
+/** The first part of the slots of a run's sends: no turn's own begin so. */
+export const RUN_SCOPE = "@";
+
+/** Whether a send belongs to a run: what it said once is not said otherwise. */
+export function isRunSlot(slot: string): boolean {
+  return slot.startsWith(`${RUN_SCOPE}/`);
+}
+
+/** The event types by which runs go on, of kind `timer`. */
+export const WAKES = { start: "flow.start", timeout: "flow.timeout", hook: "flow.hook" } as const;
+
+/** What such an event says. */
+export interface Wake {
+  run: string;
+  /** The wait whose time is over. */
+  wait?: number;
+  /** The hook that was called, and with what. */
+  hook?: number;
+  payload?: unknown;
+}
+
+/** The code of a flow no longer does what it did in a run. */
+export class CodeChanged extends Error {
+  override readonly name: string = "CodeChanged";
+}
