@@ -1,7 +1,7 @@
 /** Typed access to the inbox. @module */
 import type { Sql, SqlRow, SqlValue } from "../host/Host.ts";
 import { OPEN, OpenRecords } from "./OpenRecords.ts";
-import { enforceInbox, FLAG, type InboxRow, type InboxState } from "./records.ts";
+import { DISCARDED, enforceInbox, FLAG, type InboxRow, type InboxState } from "./records.ts";
 import type { Schema } from "./schema.ts";
 
 /** What an insert needs; the rest has defaults. */
@@ -238,6 +238,20 @@ export class InboxTable {
       before,
       limit,
     );
+  }
+
+  /** How many records of a trouble an operator has still to look at, counted up to `cap`. */
+  countTrouble(filter: "failed" | "dead", cap: number): number {
+    if (!this.#schema.has("trouble")) return 0;
+    const [found] = this.#sql.all<{ n: number }>(
+      `SELECT count(*) AS n FROM (SELECT 1 FROM inbox
+         WHERE error IS NOT NULL AND state = ? AND substr(error, 1, ?) <> ? LIMIT ?)`,
+      filter === "failed" ? "done" : "dead",
+      DISCARDED.length,
+      DISCARDED,
+      cap,
+    );
+    return found?.n ?? 0;
   }
 
   /** Moves a record to a state, by the transition table, and keeps `row` in step. */

@@ -2,7 +2,7 @@
 import type { Sql, SqlRow, SqlValue } from "../host/Host.ts";
 import { PARTS_PER_INTENT } from "./limits.ts";
 import { RecentRows } from "./RecentRows.ts";
-import { enforceOutbox, type OutboxRow, type OutboxState } from "./records.ts";
+import { DISCARDED, enforceOutbox, type OutboxRow, type OutboxState } from "./records.ts";
 import type { Schema } from "./schema.ts";
 
 const NAMES = [
@@ -226,6 +226,20 @@ export class OutboxTable {
       );
     }
     return this.#rows(`WHERE state = ? AND ${page}`, state, before.turn, before.pos, limit);
+  }
+
+  /** How many rows of a trouble an operator has still to look at, counted up to `cap`. */
+  countTrouble(state: "dead" | "unknown", cap: number): number {
+    if (!this.#schema.has("trouble")) return 0;
+    const [found] = this.#sql.all<{ n: number }>(
+      `SELECT count(*) AS n FROM (SELECT 1 FROM outbox WHERE state IN ('dead', 'unknown')
+         AND state = ? AND substr(coalesce(error, ''), 1, ?) <> ? LIMIT ?)`,
+      state,
+      DISCARDED.length,
+      DISCARDED,
+      cap,
+    );
+    return found?.n ?? 0;
   }
 
   /** Moves a row to a state, by the transition table, and keeps `row` in step. */

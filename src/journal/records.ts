@@ -141,6 +141,9 @@ export const FLAG = {
   inRun: 16,
 } as const;
 
+/** How the error of a record begins that an operator gave up: nobody has to look at it any more. */
+export const DISCARDED = "discarded by an operator";
+
 /** One event, as journaled. */
 export interface InboxRow {
   seq: number;

@@ -6,7 +6,7 @@
  */
 import type { MediaRef } from "../channels/events.ts";
 import type { Flows } from "../flows/Flows.ts";
-import { FLAG, type InboxRow } from "../journal/records.ts";
+import { DISCARDED, FLAG, type InboxRow } from "../journal/records.ts";
 import { TurnSends } from "../outbox/TurnSends.ts";
 import { eventOf } from "../turns/burst.ts";
 import type { TurnRunner } from "../turns/TurnRunner.ts";
@@ -207,13 +207,24 @@ export class Inbox {
     return true;
   }
 
+  /** A turn that failed is over: given up, it only leaves what somebody has to look at. */
+  #settleFailed(row: InboxRow): boolean {
+    if (row.error?.startsWith(DISCARDED)) return false;
+    this.#core.journal.commit("inbox.discard", () =>
+      this.#core.journal.inbox.update(row, { error: `${DISCARDED}; it was: ${row.error}` }),
+    );
+    this.#core.onTrouble();
+    return true;
+  }
+
   /** Gives an event up, for an operator. Returns whether it could. */
   discard(row: InboxRow): boolean {
-    if (row.state === "processing" || row.state === "done") return false;
+    if (row.state === "processing" || (row.state === "done" && row.error === null)) return false;
+    if (row.state === "done") return this.#settleFailed(row);
     const sends = new TurnSends(row.seq, row.id, this.#core.journal.outbox.ofTurn(row.seq));
     this.#core.journal.commit("inbox.discard", () => {
       const patch = {
-        error: "discarded by an operator",
+        error: DISCARDED,
         finished_at: this.#core.now(),
         owed: 0,
         open: 0,
@@ -224,6 +235,7 @@ export class Inbox {
       this.#outbox.closeTurn(sends, "dead");
     });
     this.onEnded(row.id);
+    this.#core.onTrouble();
     this.#outbox.kick();
     this.kick();
     return true;

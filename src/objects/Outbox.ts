@@ -6,6 +6,7 @@
  */
 import type { DeliveryStatus, InboundEvent } from "../channels/events.ts";
 import {
+  DISCARDED,
   isOpen,
   type OutboxExtra,
   type OutboxRow,
@@ -248,13 +249,14 @@ export class Outbox {
         finished_at: this.#core.now(),
         owed: 0,
         error_kind: "cancelled",
-        error: "discarded by an operator",
+        error: DISCARDED,
       };
       if (row.state === "dead") this.#core.journal.outbox.update(row, patch);
       else this.#core.journal.outbox.move(row, "dead", patch);
       this.#follow(row);
     });
     this.#tell(row);
+    this.#onTrouble();
     this.#drain.kick();
     return true;
   }

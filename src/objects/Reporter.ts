@@ -116,18 +116,17 @@ export class Reporter {
     const counted = Object.fromEntries(Object.entries(metrics).filter(([, value]) => value !== 0));
     const exists = journal.exists();
     const dueAt = exists ? this.#core.unfinished() : undefined;
-    const top = { turn: Number.MAX_SAFE_INTEGER, pos: 0 };
     return {
       name,
       address:
         exists && journal.identity() !== undefined ? formatAddress(this.#core.address()) : "",
       metrics: counted,
       dead: exists
-        ? journal.outbox.list("dead", top, COUNT_CAP).length +
-          journal.inbox.list("dead", Number.MAX_SAFE_INTEGER, COUNT_CAP).length
+        ? journal.outbox.countTrouble("dead", COUNT_CAP) +
+          journal.inbox.countTrouble("dead", COUNT_CAP)
         : 0,
-      unknown: exists ? journal.outbox.list("unknown", top, COUNT_CAP).length : 0,
-      failed: exists ? journal.inbox.list("failed", Number.MAX_SAFE_INTEGER, COUNT_CAP).length : 0,
+      unknown: exists ? journal.outbox.countTrouble("unknown", COUNT_CAP) : 0,
+      failed: exists ? journal.inbox.countTrouble("failed", COUNT_CAP) : 0,
       ...(dueAt === undefined ? {} : { dueAt }),
     };
   }

@@ -220,7 +220,7 @@ describe("sending dead records again in bulk", () => {
     const { l } = await graveyard(1, 1);
     const row = only((await l.t.client.durability.outbox.list({ state: "dead" })).rows);
     await l.t.client.durability.discard(row.ref);
-    expect(await all(l)).toEqual({ retried: 0, skipped: 1, failed: 0 });
+    expect(await all(l)).toEqual({ retried: 0, skipped: 0, failed: 0 });
   });
 });
 

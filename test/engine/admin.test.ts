@@ -232,7 +232,24 @@ describe("actions", () => {
     const key = `${failed?.id}:0`;
     expect((await post("/admin/discard", { chat, key })).status).toBe(200);
     expect(await l.client.outbox.get(key)).toMatchObject({ error: "discarded by an operator" });
+    // A turn that failed is over; given up, nobody has to look at it any more.
+    expect((await post("/admin/discard", { chat, id: failed?.id })).status).toBe(200);
+    expect(l.events()[1]?.error).toMatch(/^discarded by an operator; it was: /);
     expect((await post("/admin/discard", { chat, id: failed?.id })).status).toBe(409);
+  });
+
+  test("what was given up leaves the counts and the lists across chats", async () => {
+    const { post, ask, l } = await troubled();
+    for (const list of ["outbox?state=dead", "inbox?state=failed"]) {
+      for (const { ref } of (await ask(`/admin/${list}`)).json.rows ?? [])
+        expect((await post("/admin/discard", { ref })).status).toBe(200);
+    }
+    await l.t.advance("2m");
+    expect((await ask("/admin/chats")).json.rows).toEqual([]);
+    expect((await ask("/admin/outbox?state=dead")).json.rows).toEqual([]);
+    // The chat itself forgets nothing.
+    const { rows } = await l.client.outbox.list({ state: "dead" });
+    expect(rows.length).toBeGreaterThan(0);
   });
 
   test("refuse a record of the wrong kind, one that is not there, and what is no request", async () => {

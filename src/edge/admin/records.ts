@@ -36,7 +36,7 @@ type Action = "replay" | "retry" | "discard";
 const REFUSALS: Record<Action, string> = {
   replay: "only events that are done, failed or dead, and can be read, run again",
   retry: "only sends that are dead, failed or unknown are sent again",
-  discard: "what is over, or in the middle of it, cannot be given up",
+  discard: "what went well, is in the middle of it, or was given up before cannot be given up",
 };
 
 /** Adds the routes. */
