@@ -14,6 +14,7 @@ import { errorText } from "../safety/redact.ts";
 import { eventOf } from "../turns/burst.ts";
 import type { Context } from "../turns/Context.ts";
 import type { Turn } from "../turns/Turn.ts";
+import { refuseTooLarge } from "../turns/tooLarge.ts";
 import type { Arrival, Ending } from "./Run.ts";
 import { jsonOf } from "./Run.ts";
 import { RunTurn, type RunTurnParts } from "./RunTurn.ts";
@@ -70,6 +71,8 @@ export class Flows {
     }
     const now = this.#core.now();
     const { id, owner } = start;
+    const input = jsonOf(start.input);
+    refuseTooLarge(`the input of flow "${start.flow}"`, input ?? "");
     const started = journal.commit("flow.start", () => {
       if (journal.flows.get(id) !== undefined) return false;
       const other = journal.flows.activeOf(owner);
@@ -85,7 +88,7 @@ export class Flows {
         version: definition.version,
         owner,
         state: "active",
-        input: jsonOf(start.input),
+        input,
         seed: `${host.uuid()}${host.uuid()}`,
         started_at: now,
         finished_at: null,

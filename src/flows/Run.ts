@@ -5,18 +5,18 @@
  * @module
  */
 import type { Content, Json } from "../channels/content.ts";
-import { ConfigError, FlowAnswerError, FlowTimeoutError } from "../channels/errors.ts";
+import { ConfigError, FlowTimeoutError } from "../channels/errors.ts";
 import type { Address, MediaRef } from "../channels/events.ts";
 import type { FlowRow } from "../journal/FlowTable.ts";
-import type { StateWrite } from "../journal/SideTables.ts";
 import type { Core } from "../objects/Core.ts";
 import { sleep } from "../time/Clock.ts";
 import { type Duration, parseDuration } from "../time/duration.ts";
 import type { ChatAt, Context, LooseState } from "../turns/Context.ts";
 import type { EnqueueOptions, SendOptions } from "../turns/sends.ts";
-import { answerOf, type Candidate, isHook, nameOf, take } from "./alternatives.ts";
-import { choicesOf, chosen, pressed, questionOf } from "./choices.ts";
+import type { Candidate } from "./alternatives.ts";
+import { type AskOptions, askFor } from "./ask.ts";
 import { sealHook } from "./hookToken.ts";
+import { RunState } from "./RunState.ts";
 import {
   CodeChanged,
   hookName,
@@ -43,8 +43,8 @@ import type {
   Hook,
   StepOptions,
 } from "./types.ts";
+import { type NumberedHook, type WaitIo, waitForAny } from "./waitFor.ts";
 
-const DEFAULT_RETRIES = 3;
 const STEP_BACKOFF_MS = 1_000;
 const STEP_BACKOFF_CAP_MS = 60_000;
 
@@ -82,15 +82,15 @@ export class Run implements FlowContext {
   readonly env: unknown;
   readonly address: Address;
   readonly state: LooseState;
-  readonly memory: RunMemory;
+  /** The chat's state, as this run sees and changes it. */
+  readonly chatState: RunState;
+  readonly #path: string[];
   /** Waits that ended in this execution, for the commit. */
   readonly ended: { n: number; resolution: Resolution }[] = [];
   readonly #parts: RunParts;
   readonly #known: RunMemory;
   readonly #at: WaitRecord | undefined;
   readonly #seeded: Seeded;
-  readonly #fresh = new Map<string, StateWrite>();
-  readonly #counts: Record<string, number> = {};
   #arrival: Arrival | undefined;
   #waits = 0;
   #hooks = 0;
@@ -108,7 +108,8 @@ export class Run implements FlowContext {
     this.#parts = parts;
     this.#arrival = arrival;
     this.#known = memoryOf(row);
-    this.memory = memoryOf(row);
+    this.#path = [...this.#known.path];
+    this.chatState = new RunState(this.#known);
     this.#at = waitOf(row);
     this.#seeded = new Seeded(row.seed);
     this.#now = row.started_at;
@@ -127,31 +128,15 @@ export class Run implements FlowContext {
     return this.#parts.ctx.log;
   }
 
+  /** What the run remembers from this execution on. */
+  get memory(): RunMemory {
+    const { written, read } = this.chatState;
+    return { path: this.#path, sends: this.#known.sends, written, read };
+  }
+
   /** Whether everything that is done now was done before: nothing new may happen yet. */
   get replaying(): boolean {
     return this.#at !== undefined && this.#waits <= this.#at.n;
-  }
-
-  /** State that the run wrote for the first time in this execution. */
-  get writes(): Iterable<StateWrite> {
-    return this.#fresh.values();
-  }
-
-  /** A key of the chat's state was written. */
-  noteWrite(write: StateWrite): void {
-    const { key } = write;
-    const count = (this.#counts[key] ?? 0) + 1;
-    this.#counts[key] = count;
-    if (count > (this.#known.written[key] ?? 0)) this.#fresh.set(key, write);
-    this.memory.written[key] = Math.max(count, this.#known.written[key] ?? 0);
-  }
-
-  /** A key of the chat's state, as the run first saw it. */
-  pinned(key: string, now: () => string | undefined): string | undefined {
-    const known = this.memory.read[key];
-    const value = known === undefined ? (now() ?? null) : known;
-    this.memory.read[key] = value;
-    return value ?? undefined;
   }
 
   /** A send or a step of the run is not on record: while it replays, that is other code. */
@@ -202,93 +187,30 @@ export class Run implements FlowContext {
   ): Promise<C extends Choice<infer V> ? V : C>;
   ask<T>(question: Content, options: AskSchema<T>): Promise<T>;
   ask(question: Content, options: AskAccept): Promise<Answer>;
-  async ask(
-    question: Content,
-    options: AskText & Partial<AskChoices<string | Choice> & AskSchema<unknown> & AskAccept> = {},
-  ): Promise<unknown> {
-    const { accept, schema, timeout } = options;
-    const choices = options.choices === undefined ? undefined : choicesOf(options.choices);
-    const kind = choices !== undefined ? "choices" : schema !== undefined ? "schema" : "text";
-    const name = accept === undefined ? kind : accept.name;
-    const retries = options.retries ?? DEFAULT_RETRIES;
-    // The time of the whole question, however often it is answered badly.
-    const dueAt = timeout === undefined ? undefined : this.#later(timeout);
-    const at = { run: this.id, wait: this.#waits };
-    await this.reply(
-      choices === undefined ? question : questionOf(question, choices, at, this.#parts.hasButtons),
+  ask(question: Content, options: AskOptions = {}): Promise<unknown> {
+    return askFor(
+      {
+        run: this.id,
+        place: () => this.#waits,
+        hasButtons: this.#parts.hasButtons,
+        reply: (content) => this.reply(content),
+        later: (duration) => this.#later(duration),
+        wait: (name, dueAt, accept) => this.#wait("ask", name, dueAt, accept),
+      },
+      question,
+      options,
     );
-    for (let tries = 0; ; tries += 1) {
-      const first = at.wait;
-      const { event } = await this.#wait("ask", name, dueAt, ({ ctx, isCommand }) => {
-        if (
-          choices !== undefined &&
-          pressed(ctx.press, { run: this.id, wait: first }) !== undefined
-        )
-          return { event: { ...ctx.event, data: ctx.press } };
-        if (ctx.event.kind !== "message" || isCommand) return undefined;
-        const fits = accept === undefined ? ctx.text !== "" : accept.test(ctx);
-        return fits ? { event: ctx.event } : undefined;
-      });
-      if (event === undefined) throw new Error("an answer without an event");
-      const answer = answerOf({ event });
-      if (accept !== undefined) return answer;
-      let reason = "";
-      if (choices !== undefined) {
-        const press = pressed(event.data as never, { run: this.id, wait: first });
-        const choice = press === undefined ? chosen(event, choices) : choices[press];
-        if (choice !== undefined) return choice.value;
-        reason = `Please choose one of: ${choices.map((one) => one.text).join(", ")}.`;
-      } else if (schema === undefined) {
-        return answer.text;
-      } else {
-        const checked = await schema["~standard"].validate(answer.text);
-        if (checked.issues === undefined) return checked.value;
-        reason = checked.issues[0]?.message ?? "That does not fit.";
-      }
-      if (tries >= retries)
-        throw new FlowAnswerError(`no answer fitted after ${tries + 1} tries: ${reason}`);
-      const { invalid } = options;
-      await this.reply(
-        typeof invalid === "function" ? invalid(reason, answer) : (invalid ?? reason),
-      );
-    }
   }
 
   async waitFor(
     alternatives: Record<string, Alternative>,
     options: { timeout?: Duration | undefined } = {},
   ): Promise<never> {
-    const entries = Object.entries(alternatives);
-    if (entries.length === 0) throw new ConfigError("waitFor needs at least one alternative");
-    const name = entries.map(([key, one]) => nameOf(key, one)).join(", ");
-    const dueAt = options.timeout === undefined ? undefined : this.#later(options.timeout);
-    const values = new Map<string, unknown>();
-    const hooks = entries.flatMap(([key, one]) =>
-      isHook(one) ? [{ key, n: hookNumber(one) }] : [],
-    );
-    const found = await this.#wait(
-      "waitFor",
-      name,
-      dueAt,
-      (candidate) => {
-        for (const [key, one] of entries) {
-          const taken = take(one, candidate);
-          if (taken === undefined) continue;
-          values.set(key, taken.value);
-          return { key, event: { ...candidate.ctx.event, data: taken.value } };
-        }
-        return undefined;
-      },
-      hooks,
-    );
-    const { key = "", event, payload } = found;
-    const one = alternatives[key];
-    const value = isHook(one)
-      ? payload
-      : one !== undefined && event !== undefined && (typeof one === "string" || "button" in one)
-        ? event.data
-        : event && answerOf({ event });
-    return { key, value } as never;
+    const io: WaitIo = {
+      later: (duration) => this.#later(duration),
+      wait: (name, dueAt, accept, hooks) => this.#wait("waitFor", name, dueAt, accept, hooks),
+    };
+    return (await waitForAny(io, alternatives, options.timeout)) as never;
   }
 
   async sleep(duration: Duration): Promise<void> {
@@ -485,7 +407,7 @@ export class Run implements FlowContext {
   #compare(n: number, kind: WaitKind, name: string): CodeChanged | undefined {
     const here = [...this.#did].sort().concat(`${kind} ${name}`).join(" | ");
     const before = this.#known.path[n];
-    this.memory.path[n] = here;
+    this.#path[n] = here;
     if (before === undefined || before === here) return undefined;
     return this.#change(`at wait ${n + 1} it did [${here}], and before it did [${before}]`);
   }
@@ -495,14 +417,6 @@ export class Run implements FlowContext {
     this.#suspend({ end: "changed", why });
     return new CodeChanged(why);
   }
-}
-
-interface NumberedHook extends Hook {
-  readonly number: number;
-}
-
-function hookNumber(hook: Hook): number {
-  return (hook as NumberedHook).number;
 }
 
 /** What JSON keeps of a value. */

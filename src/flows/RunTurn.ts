@@ -13,6 +13,7 @@ import { Steps } from "../turns/Steps.ts";
 import type { Turn } from "../turns/Turn.ts";
 import { type ContextParts, TurnContext } from "../turns/TurnContext.ts";
 import { TurnState } from "../turns/TurnState.ts";
+import { refuseTooLarge } from "../turns/tooLarge.ts";
 import { type Arrival, type Ending, jsonOf, Run, valueFrom } from "./Run.ts";
 import {
   hookName,
@@ -67,10 +68,10 @@ export class RunTurn {
     const state: TurnState = new TurnState(
       (scope, key) => {
         const read = () => journal.side.readState(scope, key);
-        return scope === "" ? this.#run.pinned(key, read) : read();
+        return scope === "" ? this.#run.chatState.pinned(key, read) : read();
       },
       () => steps.recorder(),
-      (write) => this.#run.noteWrite(write),
+      (write) => this.#run.chatState.noteWrite(write),
     );
     const { onUse, onSettled } = sends;
     sends.onUse = (slot) => {
@@ -108,6 +109,14 @@ export class RunTurn {
     await this.#run.rest();
     const { open } = this.#turn.sends;
     while (open.size > 0) await Promise.all(open);
+    try {
+      // Before the commit, which must not fail for ever.
+      if (ending.end === "done")
+        refuseTooLarge("the result of a flow", jsonOf(ending.result) ?? "");
+      refuseTooLarge("what a run remembers of its waits", JSON.stringify(this.#run.memory));
+    } catch (error) {
+      return { end: "failed", error };
+    }
     return ending;
   }
 
@@ -132,7 +141,7 @@ export class RunTurn {
       if (row.part === 0 && isRunSlot(row.slot)) memory.sends[row.slot] = [row.turn, row.pos];
     }
     const failed = ending.end === "failed" || (end !== "settled" && ending.end !== "waits");
-    if (!failed) side.writeState(run.writes);
+    if (!failed) side.writeState(run.chatState.writes);
     const now = core.now();
     const over = ending.end !== "waits";
     journal.flows.update(this.#row, {

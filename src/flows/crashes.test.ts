@@ -385,6 +385,26 @@ describe("a flow that fails", () => {
     t.close();
   });
 
+  test("a result or an input that no row can hold is refused, and the chat goes on", async () => {
+    const t = testBot(
+      botWith((bot) => {
+        const large = bot.flow("large", (_c, text: string) => text.repeat(4));
+        bot.command("result", (ctx) => ctx.start(large, "x".repeat(600_000)));
+        bot.command("input", async (ctx) => {
+          const error = await ctx.start(large, "x".repeat(2_100_000)).catch((one: unknown) => one);
+          await ctx.reply((error as { code: string }).code);
+        });
+      }),
+    );
+    const ann = t.user("ann");
+    await ann.say("/result");
+    await ann.say("/input");
+    expect(ann.screen).toEqual(["payload_too_large"]);
+    const { rows } = await t.client.chat(ann.address).flows.list();
+    expect(rows).toMatchObject([{ state: "failed", error: expect.stringContaining("result") }]);
+    t.close();
+  });
+
   test("a step is tried again as often as it says", async () => {
     let tries = 0;
     const t = testBot(

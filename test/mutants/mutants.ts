@@ -260,8 +260,8 @@ export const MUTANTS: readonly Mutant[] = [
     name: "state of a flow",
     first: "src/flows/flows.test.ts",
     breaks: "what a flow set is set again over what others set since",
-    file: "src/flows/Run.ts",
-    find: "    if (count > (this.#known.written[key] ?? 0)) this.#fresh.set(key, write);",
+    file: "src/flows/RunState.ts",
+    find: "    if (count > (this.#known[key] ?? 0)) this.#fresh.set(key, write);",
     replace: "    this.#fresh.set(key, write);",
   },
 ];
