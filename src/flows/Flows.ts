@@ -5,10 +5,11 @@
  *
  * @module
  */
-import { ConfigError } from "../channels/errors.ts";
+import { ConfigError, RetryTurn } from "../channels/errors.ts";
 import type { InboundEvent } from "../channels/events.ts";
 import type { FlowRow, FlowState } from "../journal/FlowTable.ts";
 import type { InboxRow } from "../journal/records.ts";
+import { isRefusal } from "../journal/refusal.ts";
 import type { Core } from "../objects/Core.ts";
 import { errorText } from "../safety/redact.ts";
 import { eventOf } from "../turns/burst.ts";
@@ -245,6 +246,9 @@ export class Flows {
       ending = await execution.execute(definition.run);
       const offered = arrival?.kind === "event";
       if (ending.end === "waits" && offered && !ending.taken) return false;
+      // The disk refused a write: that passes, and the run with it must not.
+      if (ending.end === "failed" && isRefusal(ending.error))
+        throw new RetryTurn({ cause: ending.error });
       if (ending.end !== "changed") {
         turn.run = { commit: (end) => execution.commit(ending, end, this.#core) };
         if (ending.end === "failed") throw ending.error;

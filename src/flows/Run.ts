@@ -8,6 +8,7 @@ import type { Content, Json } from "../channels/content.ts";
 import { ConfigError, FlowTimeoutError } from "../channels/errors.ts";
 import type { Address, MediaRef } from "../channels/events.ts";
 import type { FlowRow } from "../journal/FlowTable.ts";
+import { isRefusal } from "../journal/refusal.ts";
 import type { Core } from "../objects/Core.ts";
 import { sleep } from "../time/Clock.ts";
 import { type Duration, parseDuration } from "../time/duration.ts";
@@ -15,6 +16,7 @@ import type { ChatAt, Context, LooseState } from "../turns/Context.ts";
 import type { EnqueueOptions, SendOptions } from "../turns/sends.ts";
 import type { Candidate } from "./alternatives.ts";
 import { type AskOptions, askFor } from "./ask.ts";
+import { Failures } from "./Failures.ts";
 import { sealHook } from "./hookToken.ts";
 import { RunState } from "./RunState.ts";
 import {
@@ -71,6 +73,8 @@ export interface RunParts {
   /** The recorded end of a wait, or what a hook brought, as JSON text. */
   read(name: string): string | undefined;
   hasButtons: boolean;
+  /** Whether a send of this slot is on record by now. */
+  isRecorded(slot: string): boolean;
   /** The function of another flow. */
   functionOf(flow: Flow): FlowFunction<unknown, unknown, unknown>;
 }
@@ -85,6 +89,8 @@ export class Run implements FlowContext {
   /** The chat's state, as this run sees and changes it. */
   readonly chatState: RunState;
   readonly #path: string[];
+  /** What failed before it was recorded. */
+  readonly failures: Failures;
   /** Waits that ended in this execution, for the commit. */
   readonly ended: { n: number; resolution: Resolution }[] = [];
   readonly #parts: RunParts;
@@ -109,6 +115,7 @@ export class Run implements FlowContext {
     this.#arrival = arrival;
     this.#known = memoryOf(row);
     this.#path = [...this.#known.path];
+    this.failures = new Failures(this.#known);
     this.chatState = new RunState(this.#known);
     this.#at = waitOf(row);
     this.#seeded = new Seeded(row.seed);
@@ -131,7 +138,9 @@ export class Run implements FlowContext {
   /** What the run remembers from this execution on. */
   get memory(): RunMemory {
     const { written, read } = this.chatState;
-    return { path: this.#path, sends: this.#known.sends, written, read };
+    const { sends } = this.#known;
+    const { failed, unsent } = this.failures;
+    return { path: this.#path, sends, failed, unsent, written, read };
   }
 
   /** Whether everything that is done now was done before: nothing new may happen yet. */
@@ -139,9 +148,17 @@ export class Run implements FlowContext {
     return this.#at !== undefined && this.#waits <= this.#at.n;
   }
 
-  /** A send or a step of the run is not on record: while it replays, that is other code. */
-  refuseNew(what: string): void {
-    if (this.replaying) throw this.#change(`it does ${what}, which it did not do before`);
+  /** A step is not on record: it failed before, is new now, or is other code. */
+  newStep(path: string): void {
+    this.failures.callStep(path);
+    if (this.replaying)
+      throw this.#change(`it does the step "${path}", which it did not do before`);
+  }
+
+  /** A send is not on record: it was refused before, is new now, or is other code. */
+  newSend(slot: string): void {
+    this.failures.callSend(slot);
+    if (this.replaying) throw this.#change("it does a send, which it did not do before");
   }
 
   /** Resolves once nothing that the run began is still on its way. */
@@ -242,19 +259,39 @@ export class Run implements FlowContext {
     const { clock } = this.#parts.core.host;
     const retries = options.retries ?? 0;
     const first = parseDuration(options.backoff ?? STEP_BACKOFF_MS) ?? STEP_BACKOFF_MS;
-    const work = this.#parts.ctx.step(name, async () => {
-      for (let tries = 0; ; tries += 1) {
-        try {
-          return await fn();
-        } catch (error) {
-          this.#parts.core.host.rethrowIfHalted(error);
-          if (tries >= retries || (error as { retryable?: unknown })?.retryable === false)
-            throw error;
-          await sleep(clock, Math.min(first * 2 ** tries, STEP_BACKOFF_CAP_MS));
-        }
-      }
-    });
+    const work = this.failures.step(
+      () =>
+        this.#parts.ctx.step(name, async () => {
+          for (let tries = 0; ; tries += 1) {
+            try {
+              return await fn();
+            } catch (error) {
+              this.#parts.core.host.rethrowIfHalted(error);
+              if (tries >= retries || (error as { retryable?: unknown })?.retryable === false)
+                throw error;
+              await sleep(clock, Math.min(first * 2 ** tries, STEP_BACKOFF_CAP_MS));
+            }
+          }
+        }),
+      (error) => this.#isOwn(error),
+    );
     return this.#track(work);
+  }
+
+  /** Whether an error is the function's to see again. A disk that refuses ends this execution, whoever catches it. */
+  #isOwn(error: unknown): boolean {
+    if (isRefusal(error)) {
+      this.#suspend({ end: "failed", error });
+      return false;
+    }
+    return !(error instanceof CodeChanged);
+  }
+
+  /** Makes a send. */
+  #send<T>(make: () => Promise<T>): Promise<T> {
+    const counts = (error: unknown, slot: string) =>
+      this.#isOwn(error) && !this.#parts.isRecorded(slot);
+    return this.#track(this.failures.send(make, counts));
   }
 
   async run<Input, Output>(flow: Flow<Input, Output>, input: Input): Promise<Output> {
@@ -270,7 +307,7 @@ export class Run implements FlowContext {
 
   reply(content: Content, options: SendOptions = {}) {
     this.#did.push("send");
-    return this.#track(this.#parts.ctx.reply(content, options));
+    return this.#send(() => this.#parts.ctx.reply(content, options));
   }
 
   send(content: Content, options: SendOptions = {}) {
@@ -284,7 +321,7 @@ export class Run implements FlowContext {
 
   enqueue(content: Content, options: EnqueueOptions = {}) {
     this.#did.push("send");
-    return this.#track(this.#parts.ctx.enqueue(content, options));
+    return this.#send(() => this.#parts.ctx.enqueue(content, options));
   }
 
   chatAt(address: Address | string): ChatAt {
@@ -293,7 +330,7 @@ export class Run implements FlowContext {
       address: there.address,
       send: (content, options) => {
         this.#did.push("send");
-        return this.#track(there.send(content, options));
+        return this.#send(() => there.send(content, options));
       },
     };
   }

@@ -50,8 +50,9 @@ export class RunTurn {
     const steps: Steps = new Steps(
       {
         read: (path) => {
-          const known = journal.side.step(row.seq, path);
-          if (known === undefined) this.#run.refuseNew(`the step "${path}"`);
+          const failed = this.#run.failures.cameFirst(path);
+          const known = failed ? undefined : journal.side.step(row.seq, path);
+          if (known === undefined) this.#run.newStep(path);
           return known;
         },
         record: (path, result) => {
@@ -83,7 +84,7 @@ export class RunTurn {
       steps.noteSettled(intent);
     };
     sends.onNew = (slot) => {
-      if (isRunSlot(slot)) this.#run.refuseNew("a send");
+      if (isRunSlot(slot)) this.#run.newSend(slot);
     };
     const ctx = new TurnContext(parts, turn.inside(steps, state));
     this.#run = new Run(
@@ -93,6 +94,7 @@ export class RunTurn {
         ctx,
         read: (name) => journal.side.step(row.seq, name),
         hasButtons: core.channel().capabilities.kinds.includes("buttons"),
+        isRecorded: (slot) => sends.recorded(slot) !== undefined,
         functionOf: (flow) => {
           const found = core.bot.flowOf(flow.name, flow.version)?.run;
           if (found === undefined) throw new Error(`the bot has no flow "${flow.name}"`);

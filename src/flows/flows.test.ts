@@ -452,6 +452,45 @@ describe("what a run keeps", () => {
     expect(rows).toHaveLength(1);
   });
 
+  test("what failed and was caught fails in the same way when the function runs again", async () => {
+    let tries = 0;
+    const { t, notes } = made(
+      (bot, notes) => {
+        const pay = bot.flow("pay", async (c) => {
+          for (let round = 1; ; round += 1) {
+            try {
+              await c.step("charge", () => {
+                tries += 1;
+                if (tries < 3)
+                  throw Object.assign(new Error(`declined ${tries}`), { code: "card" });
+                return tries;
+              });
+              break;
+            } catch (error) {
+              notes.push((error as Error).message);
+              const poll = { native: {}, media: [{ kind: "image" as const }], text: "x" };
+              await c.reply(poll).catch(() => c.reply("No picture today."));
+              await c.ask(`Try ${round + 1}?`);
+            }
+          }
+          await c.reply("Paid.");
+        });
+        bot.command("pay", (ctx) => ctx.start(pay));
+      },
+      { durability: {} },
+    );
+    const ann = t.user("ann");
+    await ann.say("/pay");
+    await t.restart();
+    await ann.say("yes");
+    await t.restart();
+    await ann.say("yes");
+    expect(ann.screen.at(-1)).toBe("Paid.");
+    expect(tries).toBe(3);
+    expect(ann.screen.filter((text) => text.startsWith("Try"))).toEqual(["Try 2?", "Try 3?"]);
+    expect(new Set(notes)).toEqual(new Set(["declined 1", "declined 2"]));
+  });
+
   test("is shown to operators, step by step, and can be ended by them", async () => {
     const { t } = made((bot) => {
       const order = bot.flow("order", async (c, input: { shop: string }) => {

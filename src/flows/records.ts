@@ -5,6 +5,7 @@
  */
 import type { InboundEvent } from "../channels/events.ts";
 import type { FlowRow } from "../journal/FlowTable.ts";
+import type { WireError } from "../objects/Operations.ts";
 
 /** Kinds of waits. */
 export type WaitKind = "ask" | "waitFor" | "sleep";
@@ -40,6 +41,10 @@ export interface RunMemory {
   path: string[];
   /** Rows of its sends by slot: `[turn, pos]`. */
   sends: Record<string, [turn: number, pos: number]>;
+  /** Errors of steps that failed, by path, in order: a later try may have worked. */
+  failed: Record<string, WireError[]>;
+  /** Errors of sends that were never recorded, by slot. */
+  unsent: Record<string, WireError>;
   /** How often each key of the chat's state was written and committed. */
   written: Record<string, number>;
   /** What each key was when the run first read it: JSON text, or null. */
@@ -48,7 +53,7 @@ export interface RunMemory {
 
 /** A run before it did anything. */
 export function newMemory(): RunMemory {
-  return { path: [], sends: {}, written: {}, read: {} };
+  return { path: [], sends: {}, failed: {}, unsent: {}, written: {}, read: {} };
 }
 
 /** The memory of a run. @throws when the record is damaged */

@@ -131,7 +131,7 @@ export class ActorClient implements Client {
 
   async resume(token: string, payload?: unknown): Promise<{ accepted: boolean }> {
     const target = openHook(token, this.#env);
-    const known = target !== undefined && target.actor.startsWith(`${this.#calls.prefix}/`);
+    const known = target?.actor.startsWith(`${this.#calls.prefix}/`);
     if (target === undefined || !known) {
       throw new HoldfastError(
         "this is no token of a hook of this bot",

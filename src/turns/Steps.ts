@@ -95,7 +95,7 @@ export class Steps {
     const base = encodeKey(name).replaceAll("@", "%40");
     const own = count === 1 ? base : `${base}@${count}`;
     const path = frame === undefined ? own : `${frame.path}/${own}`;
-    const known = this.#store.read(path);
+    const known = this.#read(path, () => used.set(name, count - 1));
     if (known !== undefined) {
       const record = JSON.parse(known) as StepRecord;
       this.#adopt(record.o ?? [], record.e ?? []);
@@ -136,6 +136,16 @@ export class Steps {
     frame?.slots.push(...inner.slots);
     frame?.settled.push(...inner.settled);
     return value;
+  }
+
+  /** Reads a record; where that is refused, the next try has the same name. */
+  #read(path: string, refused: () => void): string | undefined {
+    try {
+      return this.#store.read(path);
+    } catch (error) {
+      refused();
+      throw error;
+    }
   }
 
   #frame(): StepFrame | undefined {

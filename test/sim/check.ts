@@ -13,7 +13,7 @@ import {
 } from "../../src/journal/records.ts";
 import { encodeKey, keyOf } from "../../src/outbox/keys.ts";
 import { HUB } from "./script.ts";
-import type { SimEvent, World } from "./simulate.ts";
+import { runsOf, type SimEvent, type World } from "./simulate.ts";
 
 /** Far more than a run needs, and far fewer than a row that nothing can move costs. */
 const MAX_ALARMS = 1_000;
@@ -39,6 +39,7 @@ export function checkRun(world: World): string[] {
     checkOrder(world, records, fail);
   }
   checkRelays(world, fail);
+  checkRuns(world, fail);
   if (world.runtime.alarmRuns > MAX_ALARMS)
     fail(`${world.runtime.alarmRuns} alarms ran: something spins`);
   checkStrays(world, fail);
@@ -94,6 +95,34 @@ function readOne(world: World, chat: string, name: string): ChatRecords {
 
 type Fail = (text: string) => void;
 
+/** Every run of a flow has come to its end; each round was said under one record and counted once. */
+function checkRuns(world: World, fail: Fail): void {
+  for (const actor of world.runtime.names("ChatActor")) {
+    const storage = world.runtime.storage("ChatActor", actor);
+    for (const run of runsOf(world, actor)) {
+      // An event that kills the process in each of its runs is given up, and its run with it.
+      const poisoned = run.error?.includes("is given up") === true && world.plan.crashRate > 0;
+      if (run.state !== "done" && !poisoned) {
+        fail(`run ${run.id} is ${run.state}: ${run.error}`);
+        continue;
+      }
+      if (poisoned) continue;
+      const { rounds } = JSON.parse(run.input) as { rounds: number };
+      const [state] = storage.all<{ v: string }>(
+        `SELECT v FROM state WHERE k = 'flow:${run.id}'`,
+        [],
+      );
+      if (state?.v !== String(rounds)) fail(`run ${run.id} counted ${state?.v}, not ${rounds}`);
+      for (let round = 0; round < rounds; round += 1) {
+        const said = storage.all(`SELECT 1 AS x FROM outbox WHERE part = 0 AND content LIKE ?`, [
+          `%"${run.id}.r${round}"%`,
+        ]);
+        if (said.length !== 1) fail(`run ${run.id} has ${said.length} records of round ${round}`);
+      }
+    }
+  }
+}
+
 function announced(world: World, kind: string, key: string): boolean {
   return world.watch.announced.some((one) => one.kind === kind && one.key === key);
 }
@@ -118,7 +147,8 @@ function checkEvents(world: World, records: ChatRecords, fail: Fail): void {
     }
     checkFailure(world, records, row, fail);
   }
-  if (records.events.length > world.plan.events.filter((one) => one.chat === records.chat).length) {
+  const delivered = records.events.filter((row) => row.kind !== "timer");
+  if (delivered.length > world.plan.events.filter((one) => one.chat === records.chat).length) {
     fail(`${records.chat} has more events than were sent`);
   }
 }

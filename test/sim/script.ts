@@ -5,7 +5,7 @@
  */
 
 import type { AnyChannel } from "../../src/channels/channel.ts";
-import type { Context } from "../../src/index.ts";
+import type { Context, Flow } from "../../src/index.ts";
 import { Bot, RetryTurn } from "../../src/index.ts";
 import type { BusyOptions } from "../../src/turns/busyOptions.ts";
 import type { DurabilityOptions } from "../../src/turns/options.ts";
@@ -37,7 +37,9 @@ export type Op =
   /** Asks to be run again, on the first run only. */
   | { op: "retry"; after?: number }
   /** Refuses the event on the first run, and goes on. */
-  | { op: "nack" };
+  | { op: "nack" }
+  /** Starts a flow that says, does and sleeps. */
+  | { op: "flow"; text: string; rounds: number };
 
 /** What the handler of one event saw. */
 export interface Seen {
@@ -76,6 +78,7 @@ export function scriptBot(
   bot.on("durability:dead", (event) => {
     watch().announced.push({ kind: "dead", key: event.id });
   });
+  const flow = walk(bot);
   bot.otherwise(async (ctx) => {
     const w = watch();
     const chat = ctx.chat.id;
@@ -86,13 +89,43 @@ export function scriptBot(
     if (seen.starts === 1) w.order.set(chat, [...(w.order.get(chat) ?? []), id]);
     for (const { id: member, text } of ctx.burst) {
       ctx.state.update<string[]>("done", (done) => [...(done ?? []), member]);
-      for (const op of JSON.parse(text ?? "[]") as Op[]) await run(ctx, op, w, seen);
+      for (const op of JSON.parse(text ?? "[]") as Op[]) {
+        if (op.op === "flow") {
+          // Of nobody, so that no message is an answer to it.
+          const options = { id: op.text, sender: `flow ${op.text}` };
+          await ctx.start(flow, { text: op.text, rounds: op.rounds }, options);
+        } else await run(ctx, op, w, seen);
+      }
     }
   });
   return bot;
 }
 
-async function run(ctx: Context<Cloudflare.Env>, op: Op, watch: Watch, seen: Seen): Promise<void> {
+/** A flow that goes on by time alone. */
+function walk(bot: Bot): Flow<{ text: string; rounds: number }, string> {
+  return bot.flow("walk", async (c, input: { text: string; rounds: number }) => {
+    const told: string[] = [];
+    for (let round = 0; round < input.rounds; round += 1) {
+      const text = await c.step(`step ${round}`, () => {
+        c.state.update<number>(`flow:${input.text}`, (n) => (n ?? 0) + 1);
+        return `${input.text}.r${round}`;
+      });
+      await c.reply(text).catch(() => undefined);
+      told.push(`${text} ${c.uuid()}`);
+      await c.sleep(1_000 + Math.floor(c.random() * 20_000));
+    }
+    return told.join(", ");
+  });
+}
+
+type ScriptOp = Exclude<Op, { op: "flow" }>;
+
+async function run(
+  ctx: Context<Cloudflare.Env>,
+  op: ScriptOp,
+  watch: Watch,
+  seen: Seen,
+): Promise<void> {
   const note = (
     text: string,
     result: { status: string; receipt?: { platformMessageIds: string[] } },

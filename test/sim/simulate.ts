@@ -4,12 +4,14 @@
  *
  * @module
  */
+
 import type {
   ChannelPolling,
   DeliveryClass,
   InboundItem,
   Pace,
 } from "../../src/channels/channel.ts";
+import type { SqlRow } from "../../src/host/Host.ts";
 import { Chat } from "../../src/objects/Chat.ts";
 import { ConnectionBook } from "../../src/objects/ConnectionBook.ts";
 import { chatActorName, connectionActorName } from "../../src/objects/names.ts";
@@ -123,6 +125,8 @@ function makeOps(random: Random, id: string): Op[] {
       ops.push({ op: "sleep", ms: pick(random, [1, 50, 2_000, 20_000, 70_000]) });
     else if (roll < 0.95) ops.push({ op: "throw" });
     else if (roll < 0.97) ops.push({ op: "nack" });
+    else if (roll < 0.985)
+      ops.push({ op: "flow", text: `${text}f`, rounds: between(random, 1, 3) });
     else ops.push(random() < 0.5 ? { op: "retry" } : { op: "retry", after: 90_000 });
   }
   return ops;
@@ -504,6 +508,22 @@ function scheduleKills(world: World, random: Random): void {
   }
 }
 
+/** A run of a flow, as a chat keeps it. */
+export interface SimRun {
+  id: string;
+  state: string;
+  error: string | null;
+  input: string;
+}
+
+/** The runs of an actor. */
+export function runsOf(world: World, actor: string): SimRun[] {
+  const storage = world.runtime.storage("ChatActor", actor);
+  const made = storage.all(`SELECT 1 AS x FROM sqlite_master WHERE name = 'flows'`, []);
+  if (made.length === 0) return [];
+  return storage.all<SimRun & SqlRow>(`SELECT id, state, error, input FROM flows`, []);
+}
+
 /** Whether any actor has work for later; a renamed chat may be owned under either name. */
 function anyScheduled(world: World): boolean {
   return world.runtime.names("ChatActor").some((name) => {
@@ -512,7 +532,8 @@ function anyScheduled(world: World): boolean {
     if (ready.length === 0) return false;
     return (
       storage.all(`SELECT 1 AS x FROM outbox WHERE due_at IS NOT NULL LIMIT 1`, []).length > 0 ||
-      storage.all(`SELECT 1 AS x FROM inbox WHERE open > 0 LIMIT 1`, []).length > 0
+      storage.all(`SELECT 1 AS x FROM inbox WHERE open > 0 LIMIT 1`, []).length > 0 ||
+      runsOf(world, name).some((run) => run.state === "active")
     );
   });
 }
