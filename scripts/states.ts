@@ -1,5 +1,5 @@
 /**
- * `npm run docs`: writes `docs/states.md` from the transition tables in `src/journal/records.ts`, so that
+ * `npm run docs`: writes `docs/states.md` from the transition tables in `src/journal/transitions.ts`, so that
  * the page cannot say something else than the code enforces. `--check` only compares.
  *
  * @module
@@ -7,20 +7,19 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { isFinal, type OutboxState } from "../src/journal/records.ts";
 import {
   INBOX_TRANSITIONS,
-  isFinal,
   OUTBOX_TRANSITIONS,
-  type OutboxState,
   type Transition,
-} from "../src/journal/records.ts";
+} from "../src/journal/transitions.ts";
 
 /** Where the page is. */
 export const STATES_PAGE = join(import.meta.dirname, "../docs/states.md");
 
 /** The page. */
 export function statesPage(): string {
-  return `<!-- Made by scripts/states.ts from src/journal/records.ts: run \`npm run docs\` after a change there. -->
+  return `<!-- Made by scripts/states.ts from src/journal/transitions.ts: run \`npm run docs\` after a change there. -->
 
 # States
 

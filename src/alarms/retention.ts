@@ -74,7 +74,7 @@ export class Retention {
         );
         if (expiry <= now) {
           journal.inbox.delete(seq);
-          journal.flows.delete(seq);
+          if (journal.hasFlows) journal.flows.delete(seq);
           if (turns.has(seq)) journal.outbox.deleteTurn(seq);
           journal.side.deleteTurn(seq);
         } else {
@@ -164,7 +164,7 @@ interface KeptRuns {
 }
 
 function keptRuns(journal: Journal): KeptRuns {
-  if (!journal.flows.any) return { active: new Set(), finished: () => undefined };
+  if (!journal.hasFlows) return { active: new Set(), finished: () => undefined };
   const active = new Set<number>();
   for (let before = Number.MAX_SAFE_INTEGER; ; ) {
     const rows = journal.flows.list("active", before, SLICE);

@@ -111,7 +111,7 @@ export class Flows {
   /** Offers a turn's event to the run that may wait for it. Resolves to whether it was taken. */
   async take(turn: Turn, ctx: Context): Promise<boolean> {
     const { journal, bot } = this.#core;
-    if (!journal.flows.any || turn.sends.unjournaled) return false;
+    if (!journal.hasFlows || turn.sends.unjournaled) return false;
     const { event } = ctx;
     if (event.kind !== "message" && event.kind !== "action" && event.kind !== "event") return false;
     const own = event.kind === "event" ? undefined : journal.flows.activeOf(event.sender?.id ?? "");
@@ -166,7 +166,7 @@ export class Flows {
   fire(): void {
     const { journal, alarm } = this.#core;
     const now = this.#core.now();
-    if (!journal.flows.any || journal.flows.due(now, 1).length === 0) return;
+    if (!journal.hasFlows || journal.flows.due(now, 1).length === 0) return;
     journal.commit("flow.timers", () => {
       for (const row of journal.flows.due(now, SLICE)) {
         journal.flows.update(row, { due_at: null });
@@ -178,11 +178,6 @@ export class Flows {
       alarm.arm(now + this.#core.watchdogMs);
     });
     this.#kick();
-  }
-
-  /** When the alarm is needed for a wait that ends by time. */
-  nextDue(): number | undefined {
-    return this.#core.journal.exists() ? this.#core.journal.flows.nextDue() : undefined;
   }
 
   /** A third party called a hook. */
@@ -214,7 +209,7 @@ export class Flows {
   /** An event is given up: the run that it would have continued cannot go on. Call inside that commit. */
   died(row: InboxRow, why: string): void {
     const { journal } = this.#core;
-    if (!journal.flows.any) return;
+    if (!journal.hasFlows) return;
     const event = eventOf(row);
     const run =
       event?.kind === "timer"

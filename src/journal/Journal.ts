@@ -33,7 +33,7 @@ export class Journal {
   readonly inbox: InboxTable;
   readonly outbox: OutboxTable;
   readonly side: SideTables;
-  readonly flows: FlowTable;
+  #flows: FlowTable | undefined;
   readonly schema: Schema;
   readonly #host: Host;
   readonly #alarm: AlarmClock;
@@ -54,7 +54,6 @@ export class Journal {
     this.inbox = new InboxTable(host.sql, this.schema);
     this.outbox = new OutboxTable(host.sql, this.schema);
     this.side = new SideTables(host.sql, this.schema);
-    this.flows = new FlowTable(host.sql, this.schema);
   }
 
   /**
@@ -86,6 +85,17 @@ export class Journal {
       this.#unsaved = before.unsaved;
       throw error;
     }
+  }
+
+  /** Whether this chat ever had a run of a flow: most have none, and ask nothing more. */
+  get hasFlows(): boolean {
+    return this.schema.has("flows");
+  }
+
+  /** Runs of flows. */
+  get flows(): FlowTable {
+    this.#flows ??= new FlowTable(this.#host.sql, this.schema);
+    return this.#flows;
   }
 
   /** Whether this actor has storage at all. */

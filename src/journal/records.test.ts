@@ -3,13 +3,14 @@ import {
   enforceInbox,
   enforceOutbox,
   IllegalTransitionError,
-  INBOX_TRANSITIONS,
+  INBOX_MOVES,
   isOpen,
-  OUTBOX_TRANSITIONS,
+  OUTBOX_MOVES,
   type OutboxState,
   readExtra,
   writeExtra,
 } from "./records.ts";
+import { INBOX_TRANSITIONS, OUTBOX_TRANSITIONS } from "./transitions.ts";
 
 const STATES: OutboxState[] = [
   "pending",
@@ -108,4 +109,14 @@ test("rare settings cost nothing when there are none, and a damaged column does 
   expect(readExtra({ extra: writeExtra({ resends: 2 }) })).toEqual({ resends: 2 });
   expect(readExtra({ extra: null })).toEqual({});
   expect(readExtra({ extra: "{" })).toEqual({});
+});
+
+test.each([
+  ["inbox", INBOX_MOVES, INBOX_TRANSITIONS],
+  ["outbox", OUTBOX_MOVES, OUTBOX_TRANSITIONS],
+] as const)("what the %s permits is what its table says in words", (_name, moves, table) => {
+  const permitted = Object.entries<readonly string[]>(moves).flatMap(([from, all]) =>
+    all.map((to) => `${from}>${to}`),
+  );
+  expect(permitted.sort()).toEqual(table.map(({ from, to }) => `${from}>${to}`).sort());
 });

@@ -37,29 +37,20 @@ export class Chat {
   readonly #reporter: Reporter;
   readonly #acks: Acks;
   readonly #migration: Migration;
-  readonly #flows: Flows;
+  readonly #flows: () => Flows;
 
   /** Never throws: trouble with storage shows at the first use, where it can be answered. */
   constructor(host: Host, bot: BotRuntime, name: string) {
     const core = new Core(host, bot, name);
     this.#core = core;
-    const client = new ActorClient(
-      host.actors,
-      bot,
-      () => host.uuid(),
-      "bot",
-      host.clock,
-      host.env,
-    );
-    const notices = new ActorClient(
-      host.actors,
-      bot,
-      () => host.uuid(),
-      "runtime",
-      host.clock,
-      host.env,
-    );
-    const tools = (): ListenerTools => ({ env: host.env, client: notices, log: host.log });
+    const clientFor = (origin: "bot" | "runtime") =>
+      new ActorClient(host.actors, bot, () => host.uuid(), origin, host.clock, host.env);
+    let client: ActorClient | undefined;
+    let notices: ActorClient | undefined;
+    const tools = (): ListenerTools => {
+      notices ??= clientFor("runtime");
+      return { env: host.env, client: notices, log: host.log };
+    };
     const log = new ChatLog(core);
     this.#reporter = new Reporter(core);
     const onTrouble = () => this.#reporter.trouble();
@@ -73,17 +64,25 @@ export class Chat {
       outbox: this.#outbox,
       side,
       log,
-      client,
+      get client() {
+        client ??= clientFor("bot");
+        return client;
+      },
       acks: this.#acks,
       liveMedia,
-      flows: () => this.#flows,
+      flows: () => this.#flows(),
     };
     const runner = new TurnRunner(parts, tools);
-    this.#flows = new Flows(
-      parts,
-      () => this.#inbox.kick(),
-      (turn, error) => runner.announceError(turn, error),
-    );
+    let flows: Flows | undefined;
+    // Made when a flow is used: every live chat would have one, and few have flows.
+    this.#flows = () => {
+      flows ??= new Flows(
+        parts,
+        () => this.#inbox.kick(),
+        (turn, error) => runner.announceError(turn, error),
+      );
+      return flows;
+    };
     this.#inbox = new Inbox(core, this.#outbox, runner, onTrouble);
     this.#inbox.connect(this.#flows);
     this.#inbox.onEnded = (id) => this.#acks.note(id, "ended");
@@ -93,7 +92,7 @@ export class Chat {
     core.moved = (to) => this.#migration.moved(to);
     core.wanted = () => this.#wanted();
     core.unfinished = () =>
-      earliest(this.#outbox.nextDue(), this.#inbox.nextDue(), this.#flows.nextDue());
+      earliest(this.#outbox.nextDue(), this.#inbox.nextDue(), this.#flowsDue());
   }
 
   /**
@@ -195,7 +194,7 @@ export class Chat {
     alarm.fired();
     try {
       if (!journal.exists()) return;
-      this.#flows.fire();
+      if (journal.hasFlows) this.#flows().fire();
       this.#inbox.kick();
       this.#outbox.kick();
       host.keepAlive(this.#migration.install());
@@ -236,11 +235,17 @@ export class Chat {
     const { journal } = this.#core;
     if (!journal.exists()) return undefined;
     const times: (number | undefined)[] = [this.#retention.nextAt()];
-    times.push(this.#migration.nextAt(), this.#flows.nextDue());
+    times.push(this.#migration.nextAt(), this.#flowsDue());
     if (this.live) times.push(this.#core.now() + this.#core.watchdogMs);
     if (!this.#outbox.live) times.push(this.#outbox.nextDue());
     if (!this.#inbox.live) times.push(this.#inbox.nextDue());
     return earliest(...times);
+  }
+
+  /** When a flow needs the alarm. */
+  #flowsDue(): number | undefined {
+    const { journal } = this.#core;
+    return journal.exists() && journal.hasFlows ? journal.flows.nextDue() : undefined;
   }
 
   /** Tells a chat that has never received anything who it is, so that it can send. */

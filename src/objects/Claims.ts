@@ -31,7 +31,7 @@ export class Claims {
   readonly #onEnded: (id: string) => void;
   readonly #loopGuard: LoopGuard;
   /** The chat's flows; filled in by the engine. */
-  flows: Pick<Flows, "died" | "isTalking"> | undefined;
+  flows: (() => Flows) | undefined;
 
   constructor(core: Core, outbox: Outbox, onTrouble: () => void, onEnded: (id: string) => void) {
     this.#core = core;
@@ -83,7 +83,11 @@ export class Claims {
     const { journal, bot } = this.#core;
     if (!mayJoin(row, bot.busy)) return undefined;
     // Two answers to a flow are two answers: the newer does not stand for the older.
-    if (bot.busy.mode === "interrupt" && this.flows?.isTalking(eventOf(row)?.sender?.id))
+    if (
+      bot.busy.mode === "interrupt" &&
+      journal.hasFlows &&
+      this.flows?.().isTalking(eventOf(row)?.sender?.id)
+    )
       return undefined;
     return planBurst(row, journal.inbox.open(row.seq, SLICE), bot.busy, now);
   }
@@ -202,7 +206,7 @@ export class Claims {
         new TurnSends(row.seq, row.id, journal.outbox.ofTurn(row.seq)),
         "dead",
       );
-      this.flows?.died(row, why);
+      if (journal.hasFlows) this.flows?.().died(row, why);
     });
     metrics.count("inboundDead");
     this.#core.host.log.error("an event is given up", { id: row.id, why });

@@ -58,9 +58,11 @@ export class Inbox {
   onEnded: (id: string) => void = () => undefined;
 
   /** The chat's flows, which know whose messages are answers. */
-  connect(flows: Flows): void {
+  connect(flows: () => Flows): void {
     this.#claims.flows = flows;
-    this.#admission.isTalking = (sender) => flows.isTalking(sender);
+    const { journal } = this.#core;
+    this.#admission.isTalking = (sender) =>
+      journal.exists() && journal.hasFlows && flows().isTalking(sender);
   }
 
   /** Whether a turn is running. */

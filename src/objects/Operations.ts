@@ -98,7 +98,7 @@ export class Operations implements ChatMethods {
   readonly #outbox: Outbox;
   readonly #side: SideCalls;
   readonly #log: ChatLog;
-  readonly #flows: Flows;
+  readonly #flows: () => Flows;
 
   constructor(
     core: Core,
@@ -106,7 +106,7 @@ export class Operations implements ChatMethods {
     outbox: Outbox,
     side: SideCalls,
     log: ChatLog,
-    flows: Flows,
+    flows: () => Flows,
   ) {
     this.#core = core;
     this.#inbox = inbox;
@@ -276,15 +276,15 @@ export class Operations implements ChatMethods {
   }
 
   startFlow(input: StartInput): StartedRun {
-    return this.#flows.start(input);
+    return this.#flows().start(input);
   }
 
   resumeFlow(input: { run: string; hook: number; payload: unknown }): ResumeAnswer {
-    return this.#flows.resume(input.run, input.hook, input.payload);
+    return this.#flows().resume(input.run, input.hook, input.payload);
   }
 
   cancelFlow({ id }: { id: string }): boolean {
-    return this.#flows.cancel(id);
+    return this.#flows().cancel(id);
   }
 
   listFlows(input: { state?: FlowState; cursor?: string; limit?: number }): RunListing {

@@ -37,7 +37,8 @@ export class Drain {
   readonly #attempt: Attempt;
   readonly #announcer: Announcer;
   readonly #candidates: Candidates;
-  readonly #relays: RelayLane;
+  /** Made when there is a relay: few chats have one. */
+  #relayLane: RelayLane | undefined;
   #running = false;
   #inFlight: OutboxPlace | undefined;
   #gateUntil: number | undefined;
@@ -60,7 +61,6 @@ export class Drain {
     this.#announcer = announcer;
     this.#deliveries = deliveries;
     this.#candidates = new Candidates(core, announcer);
-    this.#relays = new RelayLane(core);
     this.#attempt = new Attempt(core, {
       isHeld: (row) => this.isHeld(row),
       isInline: (row) => deliveries.deadlineOf(intentOf(row)) !== undefined,
@@ -84,14 +84,19 @@ export class Drain {
     return !this.#attempt.asksFirst && Math.max(this.#gate(), this.#paceAt(now)) <= now;
   }
 
+  get #relays(): RelayLane {
+    this.#relayLane ??= new RelayLane(this.#core);
+    return this.#relayLane;
+  }
+
   /** Whether the loop, or the lane of relays, is at work. */
   get live(): boolean {
-    return this.#running || this.#relays.inFlight !== undefined;
+    return this.#running || this.#relayLane?.inFlight !== undefined;
   }
 
   /** Whether `row` is being sent right now by this incarnation. */
   isInFlight(row: OutboxPlace): boolean {
-    return [this.#inFlight, this.#relays.inFlight].some(
+    return [this.#inFlight, this.#relayLane?.inFlight].some(
       (place) => place?.turn === row.turn && place.pos === row.pos,
     );
   }
@@ -264,7 +269,7 @@ export class Drain {
 
   /** The relay to begin where `row` is next in line: another chat's platform has its own limits. */
   #pickRelay(row: OutboxRow, now: number): OutboxRow | undefined {
-    if (this.#relays.inFlight !== undefined) {
+    if (this.#relayLane?.inFlight !== undefined) {
       // The end of the call starts the loop again; this is the net below it.
       const until = now + this.#core.settings.outbox.sendTimeoutMs + PAUSE_MS;
       this.#resumeAt = Math.min(this.#resumeAt ?? until, until);

@@ -64,7 +64,6 @@ export class TurnContext implements EngineContext {
   readonly attempt: number;
   readonly replayed: boolean;
   readonly env: unknown;
-  readonly client: Client;
   readonly log: Log;
   readonly state: LooseState;
   readonly user: LooseState;
@@ -88,11 +87,14 @@ export class TurnContext implements EngineContext {
     this.attempt = turn.row.runs;
     this.replayed = turn.row.runs > 1;
     this.env = core.host.env;
-    this.client = parts.client;
     this.log = core.host.log;
     this.state = turn.state.scope("");
     this.press = pressOf(core, turn.event);
     this.user = turn.state.scope(`u:${turn.event.sender?.id ?? ""}`);
+  }
+
+  get client(): Client {
+    return this.#parts.client;
   }
 
   get sender(): Sender | undefined {
@@ -181,7 +183,7 @@ export class TurnContext implements EngineContext {
   }
 
   takeByRun(): Promise<boolean> {
-    return this.#whole === undefined
+    return this.#whole === undefined || !this.#parts.core.journal.hasFlows
       ? Promise.resolve(false)
       : this.#parts.flows().take(this.#whole, this);
   }
