@@ -19,6 +19,8 @@ export class Failures {
   /** What the call that is being made has no record of: a step's path, a send's slot. */
   #path: string | undefined;
   #slot: string | undefined;
+  /** All slots of the batch that is being made. */
+  #slots: string[] = [];
 
   constructor(known: Pick<RunMemory, "failed" | "unsent">) {
     this.#known = known;
@@ -43,6 +45,7 @@ export class Failures {
   /** A send without a record is called. @throws what it threw before */
   callSend(slot: string): void {
     this.#slot ??= slot;
+    this.#slots.push(slot);
     const before = this.#known.unsent[slot];
     if (before !== undefined) throw errorFrom(before);
   }
@@ -70,6 +73,17 @@ export class Failures {
       if (counts(error, slot)) this.unsent[slot] = wireError(error);
       throw error;
     });
+  }
+
+  /** Makes a batch, which throws for none of its sends: those without a record were refused. */
+  async batch<T>(make: () => Promise<T>, refused: (slot: string) => boolean): Promise<T> {
+    this.#slots = [];
+    const work = make();
+    const slots = this.#slots;
+    const result = await work;
+    for (const slot of slots.filter(refused))
+      this.unsent[slot] = { name: "Error", message: "this part of a batch was refused" };
+    return result;
   }
 }
 

@@ -238,7 +238,10 @@ export class Flows {
     };
     if (definition !== undefined) {
       const execution = new RunTurn(this.#parts, turn, row, arrival);
+      // The turn may be over before the function comes to anything: it ran too long.
+      turn.run = { commit: (end) => this.#end(row, "failed", `its turn ended first (${end})`) };
       ending = await execution.execute(definition.run);
+      turn.run = undefined;
       const offered = arrival?.kind === "event";
       if (ending.end === "waits" && offered && !ending.taken) return false;
       // The disk refused a write: that passes, and the run with it must not.

@@ -316,7 +316,8 @@ export class Run implements FlowContext {
 
   sendBatch(contents: readonly Content[], options: SendOptions = {}) {
     for (const _content of contents) this.#did.push("send");
-    return this.#track(this.#parts.ctx.sendBatch(contents, options));
+    const make = () => this.#parts.ctx.sendBatch(contents, options);
+    return this.#track(this.failures.batch(make, (slot) => !this.#parts.isRecorded(slot)));
   }
 
   enqueue(content: Content, options: EnqueueOptions = {}) {

@@ -153,6 +153,7 @@ export class RunTurn {
         : { due_at: null, finished_at: now, state: failed ? "failed" : "done" }),
       ...(ending.end === "done" ? { result: jsonOf(ending.result) } : {}),
       ...(ending.end === "failed" ? { error: errorText(ending.error, core.host.env) } : {}),
+      ...(ending.end === "done" && failed ? { error: `its turn did not settle (${end})` } : {}),
     });
     if (!over && ending.dueAt !== undefined) alarm.arm(ending.dueAt);
   }

@@ -405,6 +405,28 @@ describe("a flow that fails", () => {
     t.close();
   });
 
+  test("a function that hangs past the turn's time ends its run, and the chat goes on", async () => {
+    const t = testBot(
+      botWith((bot) => {
+        const order = bot.flow("order", async (c) => {
+          await c.ask("Size?");
+          await new Promise(() => {});
+        });
+        bot.command("order", (ctx) => ctx.start(order));
+        bot.otherwise((ctx) => ctx.reply(`? ${ctx.text}`));
+      }),
+    );
+    const ann = t.user("ann");
+    await ann.say("/order");
+    await ann.say("small");
+    await t.advance("11m");
+    await ann.say("hello");
+    expect(ann.screen).toEqual(["Size?", "? hello"]);
+    const { rows } = await t.client.chat(ann.address).flows.list({ state: "failed" });
+    expect(rows[0]?.error).toContain("its turn ended first");
+    t.close();
+  });
+
   test("a step is tried again as often as it says", async () => {
     let tries = 0;
     const t = testBot(

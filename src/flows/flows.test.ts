@@ -491,6 +491,24 @@ describe("what a run keeps", () => {
     expect(new Set(notes)).toEqual(new Set(["declined 1", "declined 2"]));
   });
 
+  test("a batch of which a part is refused is the same batch when the function runs again", async () => {
+    const { t, notes } = made((bot, notes) => {
+      const all = bot.flow("all", async (c) => {
+        const batch = await c.sendBatch(["one", { text: "two", template: { name: "t" } }, "three"]);
+        notes.push(batch.status);
+        await c.ask("Go on?");
+        await c.reply("done");
+      });
+      bot.command("all", (ctx) => ctx.start(all));
+    });
+    const ann = t.user("ann");
+    await ann.say("/all");
+    await t.restart();
+    await ann.say("yes");
+    expect(ann.screen).toEqual(["one", "three", "Go on?", "done"]);
+    expect(notes).toEqual(["partial_failed", "partial_failed"]);
+  });
+
   test("is shown to operators, step by step, and can be ended by them", async () => {
     const { t } = made((bot) => {
       const order = bot.flow("order", async (c, input: { shop: string }) => {
