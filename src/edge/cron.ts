@@ -42,6 +42,8 @@ async function admitRuns(parts: TickParts, job: CronJob, tick: number): Promise<
       connection: CRON_CONNECTION,
       channel: CRON_CONNECTION,
       chat: { id: job.name, kind: "direct" },
+      // A job that is new was not there for the minutes before.
+      newestAtFirst: true,
       // Oldest first; those of earlier ticks are known by their ids.
       items: due.map((at) => ({ type: "event", event: cronEvent(job.name, at) })),
     };

@@ -28,6 +28,9 @@ export interface Identity {
   v: number;
 }
 
+/** The fact since when an actor is told things, where that outlives all records: epoch milliseconds. */
+export const SINCE = "since";
+
 /** One chat's journal. */
 export class Journal {
   readonly inbox: InboxTable;
@@ -193,7 +196,7 @@ export class Journal {
   /** Whether nothing at all is kept, so that the storage can go. Where a chat has moved to is kept. */
   isEmpty(): boolean {
     if (!this.isBare() || this.side.anyState()) return false;
-    return this.fact("forward") === undefined && this.fact("forward_owed") === undefined;
+    return ["forward", "forward_owed", SINCE].every((key) => this.fact(key) === undefined);
   }
 
   /** Forgets what it knew of storage that was deleted. */

@@ -6,6 +6,7 @@
  */
 import type { InboundItem } from "../channels/channel.ts";
 import type { ChatInfo, DeliveryStatus, InboundEvent, MediaRef } from "../channels/events.ts";
+import { SINCE } from "../journal/Journal.ts";
 import { tooLarge } from "../journal/limits.ts";
 import { FLAG, type InboxRow, type OutboxRow, OWES } from "../journal/records.ts";
 import { joins, quietOf } from "../turns/burst.ts";
@@ -32,6 +33,8 @@ export interface ReceiveRequest {
   items: InboundItem[];
   /** Answer at the commit, whatever `ack` says: no platform waits for this answer. */
   atCommit?: true;
+  /** What happened before the newest item of the first such request is not this actor's business. */
+  newestAtFirst?: true;
   /** The actors that passed it on. */
   via?: string[];
 }
@@ -109,12 +112,23 @@ export class Admission {
     // Where a newer message stops an older one, the loop looks for it first.
     const claims = idle && waiting === 0 && (events === 1 || bot.busy.mode !== "interrupt");
     const pass = { now, receipt, running, idle: claims, wakeAt: Infinity };
-    const results = request.items.map((item) => this.#item(item, pass));
+    const results = this.#itemsOf(request).map((item) => this.#item(item, pass));
     if (results.includes("accepted")) {
       alarm.arm(Math.min(now + this.#core.watchdogMs, pass.wakeAt));
     }
     receipt.answer = { ok: true, results };
     return receipt;
+  }
+
+  /** What a request is about. */
+  #itemsOf({ items, newestAtFirst }: ReceiveRequest): readonly InboundItem[] {
+    const { journal } = this.#core;
+    if (newestAtFirst !== true) return items;
+    const known = journal.fact(SINCE);
+    const at = (item: InboundItem | undefined) => (item?.type === "event" ? item.event.at : 0);
+    const since = known === undefined ? at(items.at(-1)) : Number(known);
+    if (known === undefined) journal.setFact(SINCE, String(since));
+    return items.filter((item) => at(item) >= since);
   }
 
   /** Events in the queue. Those at rest hold nobody up, until they are as many as a queue may have. */

@@ -72,8 +72,10 @@ describe("a job", () => {
   test("whose ticks are missed for less than five minutes runs all the same, each minute of it once", async () => {
     const runs: string[] = [];
     const t = clock((bot) => bot.cron("* * * * *", () => void runs.push("run")));
-    const start = t.now;
-    await t.runtime.advance(CATCH_UP_MS);
+    await t.advance("1m");
+    expect(runs).toHaveLength(1);
+    const start = t.now - 60_000;
+    await t.runtime.advance(CATCH_UP_MS - 60_000);
     await t.tick();
     await t.tick();
     await t.idle();
@@ -82,6 +84,23 @@ describe("a job", () => {
     expect(rows.map((row) => row.id.slice(-6)).sort()).toEqual(
       [1, 2, 3, 4, 5].map((n) => `${new Date(start + n * 60_000).toISOString().slice(11, 16)}Z`),
     );
+  });
+
+  test("that is new does not run for the minutes before it was there, whatever ticks come", async () => {
+    const runs: string[] = [];
+    const t = clock((bot) => bot.cron("* * * * *", () => void runs.push("run")));
+    await t.runtime.advance(CATCH_UP_MS);
+    await t.tick();
+    await t.tick();
+    await t.idle();
+    expect(runs).toHaveLength(1);
+    await t.advance("2m");
+    expect(runs).toHaveLength(3);
+    // Also when its records are long gone, and it has slept for weeks.
+    await t.runtime.advance(30 * 86_400_000);
+    await t.tick();
+    await t.idle();
+    expect(runs).toHaveLength(8);
   });
 
   test("makes no call where nothing is due", async () => {
