@@ -81,6 +81,7 @@ export type {
 } from "./turns/Client.ts";
 export type { Context, Handler, Next } from "./turns/Context.ts";
 export type { CronHandler, CronOptions } from "./turns/crons.ts";
+export type { History, ModelMessage } from "./turns/history.ts";
 export { type LoadedMedia, type LoadMediaOptions, loadMediaOf } from "./turns/loadMedia.ts";
 export {
   AUDIO,

@@ -69,6 +69,7 @@ function eventEntry(row: InboxRow): LogEntry {
     cursor: `${row.seq}.-1`,
     at: row.received_at,
     type: "event",
+    kind: row.kind,
     id: row.id,
     state: row.state === "done" && row.error !== null ? "failed" : row.state,
     ...(text === undefined ? {} : { text }),

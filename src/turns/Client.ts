@@ -131,6 +131,8 @@ export interface LogEntry {
   cursor: string;
   at: number;
   type: "event" | "send";
+  /** Of an event: its kind, such as `message`. */
+  kind?: string;
   id: string;
   state: string;
   text?: string;

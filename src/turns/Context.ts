@@ -9,7 +9,8 @@ import type { Address, ChatInfo, InboundEvent, MediaRef, Sender } from "../chann
 import type { Flow, StartedRun, StartOptions } from "../flows/types.ts";
 import type { Log } from "../host/Host.ts";
 import type { Duration } from "../time/duration.ts";
-import type { Client, LogEntry } from "./Client.ts";
+import type { Client } from "./Client.ts";
+import type { History } from "./history.ts";
 import type { BatchResult, EnqueueOptions, SendOptions, SendResult } from "./sends.ts";
 
 /** State whose keys have no declared types. */
@@ -135,7 +136,7 @@ export interface Context<Env = unknown, Shape = unknown> {
       : [input: Input, options?: StartOptions]
   ): Promise<StartedRun>;
   /** The chat's recent events and sends, oldest first. */
-  history(options?: { limit?: number }): Promise<LogEntry[]>;
+  history(options?: { limit?: number }): Promise<History>;
   /**
    * Downloads a file of this event: by its place in `media` or its reference, of at most `maxBytes`
    * (default 20 MiB). `loadMediaOf` is the same without a throw.

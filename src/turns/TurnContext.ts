@@ -29,8 +29,9 @@ import { actorAt } from "../outbox/relay.ts";
 import { errorOf, reasonOf, receiptOf } from "../outbox/results.ts";
 import type { Duration } from "../time/duration.ts";
 import { batchOf } from "./batch.ts";
-import type { Client, LogEntry } from "./Client.ts";
+import type { Client } from "./Client.ts";
 import type { ChatAt, Context, EngineContext, LooseState, Press } from "./Context.ts";
+import { type History, historyOf } from "./history.ts";
 import type { BatchResult, EnqueueOptions, SendOptions, SendResult } from "./sends.ts";
 import type { Turn, TurnParts } from "./Turn.ts";
 
@@ -192,8 +193,8 @@ export class TurnContext implements EngineContext {
     if (this.#whole !== undefined) await this.#parts.flows().wake(this.#whole, this.event);
   }
 
-  async history(options: { limit?: number } = {}): Promise<LogEntry[]> {
-    return this.#parts.log.recent(options.limit ?? 50);
+  async history(options: { limit?: number } = {}): Promise<History> {
+    return historyOf(this.#parts.log.recent(options.limit ?? 50));
   }
 
   api(method: string, body: JsonObject = {}): Promise<unknown> {
