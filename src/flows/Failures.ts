@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { wireError } from "../objects/Operations.ts";
+import { type WireError, wireError } from "../objects/Operations.ts";
 import { errorFrom } from "../turns/actorCalls.ts";
 import type { RunMemory } from "./records.ts";
 
@@ -22,8 +22,12 @@ export class Failures {
   /** All slots of the batch that is being made. */
   #slots: string[] = [];
 
-  constructor(known: Pick<RunMemory, "failed" | "unsent">) {
+  readonly #clean: (text: string) => string;
+
+  /** @param clean takes secrets out: errors are kept in rows */
+  constructor(known: Pick<RunMemory, "failed" | "unsent">, clean: (text: string) => string) {
     this.#known = known;
+    this.#clean = clean;
     this.failed = { ...known.failed };
     this.unsent = { ...known.unsent };
   }
@@ -52,27 +56,37 @@ export class Failures {
 
   /** Makes a step; `make` calls {@link callStep} before its first await, if the step has no record. */
   step<T>(make: () => Promise<T>, counts: (error: unknown) => boolean): Promise<T> {
+    // A step inside this one is made before this call returns.
+    const outer = this.#path;
     this.#path = undefined;
     const work = make();
     const path = this.#path as string | undefined;
+    this.#path = outer;
     return work.catch((error: unknown) => {
       if (error instanceof Repeated) throw error.error;
       if (counts(error) && path !== undefined)
-        this.failed[path] = [...(this.failed[path] ?? []), wireError(error)];
+        this.failed[path] = [...(this.failed[path] ?? []), this.#wire(error)];
       throw error;
     });
   }
 
   /** Makes a send; `make` calls {@link callSend} before its first await, if the send has no record. */
   send<T>(make: () => Promise<T>, counts: (error: unknown, slot: string) => boolean): Promise<T> {
+    const outer = this.#slot;
     this.#slot = undefined;
     const work = make();
     const slot = this.#slot as string | undefined;
+    this.#slot = outer;
     if (slot === undefined) return work;
     return work.catch((error: unknown) => {
-      if (counts(error, slot)) this.unsent[slot] = wireError(error);
+      if (counts(error, slot)) this.unsent[slot] = this.#wire(error);
       throw error;
     });
+  }
+
+  #wire(error: unknown): WireError {
+    const wire = wireError(error);
+    return { ...wire, message: this.#clean(wire.message) };
   }
 
   /** Makes a batch, which throws for none of its sends: those without a record were refused. */

@@ -36,6 +36,8 @@ export interface StartInput {
   owner: string;
   input?: unknown;
   active?: "replace" | "keep" | undefined;
+  /** A run that ends in the same commit, and why. */
+  ends?: { row: FlowRow; why: string } | undefined;
 }
 
 /** What became of a hook's call. `gone`: there is no such run any more. */
@@ -75,6 +77,7 @@ export class Flows {
     const input = jsonOf(start.input);
     refuseTooLarge(`the input of flow "${start.flow}"`, input ?? "");
     const started = journal.commit("flow.start", () => {
+      if (start.ends !== undefined) this.#end(start.ends.row, "failed", start.ends.why);
       if (journal.flows.get(id) !== undefined) return false;
       const other = journal.flows.activeOf(owner);
       if (other !== undefined && other.owner === owner) {
@@ -114,19 +117,19 @@ export class Flows {
     if (!journal.hasFlows || turn.sends.unjournaled) return false;
     const { event } = ctx;
     if (event.kind !== "message" && event.kind !== "action" && event.kind !== "event") return false;
-    const own = event.kind === "event" ? undefined : journal.flows.activeOf(event.sender?.id ?? "");
     const runs =
       event.kind === "event"
         ? journal.flows.list("active", Number.MAX_SAFE_INTEGER, MAX_OFFERED).reverse()
-        : own === undefined
-          ? []
-          : [own];
+        : this.#runsOf(event.sender?.id ?? "");
     const isCommand = event.kind === "message" && bot.isCommand(ctx.text);
     for (const row of runs) {
       if (waitOf(row) === undefined) continue;
       const options = bot.flowOf(row.flow, row.version)?.options ?? {};
       if (this.#isCancel(event, options)) {
-        await this.#cancelled(row, ctx, options);
+        // With the turn, so that a crash in between cancels nothing else.
+        turn.run = { commit: () => this.#end(row, "cancelled", `ended by ${ctx.text}`) };
+        const { cancelled = DEFAULT_CANCELLED } = options;
+        if (cancelled !== null) await ctx.reply(cancelled);
         return true;
       }
       if (isCommand && options.commands === "cancel") {
@@ -141,6 +144,14 @@ export class Flows {
       if (await this.#go(turn, row, arrival)) return true;
     }
     return false;
+  }
+
+  /** The sender's own run, and the one that takes everybody's messages. */
+  #runsOf(sender: string): FlowRow[] {
+    const { flows } = this.#core.journal;
+    const own = flows.activeOf(sender);
+    const common = own === undefined || own.owner === "" ? undefined : flows.activeOf("");
+    return [own, common].filter((row) => row !== undefined);
   }
 
   /** A turn of kind `timer`: a run begins, or its wait is over. */
@@ -245,8 +256,11 @@ export class Flows {
       const offered = arrival?.kind === "event";
       if (ending.end === "waits" && offered && !ending.taken) return false;
       // The disk refused a write: that passes, and the run with it must not.
-      if (ending.end === "failed" && isRefusal(ending.error))
+      if (ending.end === "failed" && isRefusal(ending.error)) {
+        // Whatever middleware makes of the error.
+        turn.retry = { error: ending.error };
         throw new RetryTurn({ cause: ending.error });
+      }
       if (ending.end !== "changed") {
         turn.run = { commit: (end) => execution.commit(ending, end, this.#core) };
         if (ending.end === "failed") throw ending.error;
@@ -257,7 +271,8 @@ export class Flows {
       turn,
       row,
       ending.end === "changed" ? ending.why : "",
-      definition?.options,
+      // Of the newest where this version is gone.
+      definition?.options ?? bot.flowOf(row.flow)?.options,
     );
   }
 
@@ -274,28 +289,24 @@ export class Flows {
       `the code of flow "${row.flow}" has changed under run ${row.id}: ${why}`,
     );
     host.log.error(error.message, { run: row.id, restarts });
-    journal.commit("flow.end", () => this.#end(row, "failed", error.message));
     this.#core.onTrouble();
     if (restarts) {
+      const { flow, owner } = row;
       const input = row.input === null ? {} : { input: JSON.parse(row.input) as unknown };
-      this.start({ flow: row.flow, id: `${row.id}+`, owner: row.owner, ...input });
+      const ends = { row, why: error.message };
+      this.start({ flow, id: `${row.id}+`, owner, ends, ...input });
       return true;
     }
+    journal.commit("flow.end", () => this.#end(row, "failed", error.message));
     await this.#announce(turn, error);
     return false;
   }
 
   #isCancel(event: InboundEvent, { cancel = DEFAULT_CANCEL }: FlowOptions): boolean {
-    const said = event.kind === "message" ? (event.text ?? "").trim().toLowerCase() : "";
+    // In groups commands name their bot: /cancel@some_bot.
+    const text = event.kind === "message" ? (event.text ?? "").trim().toLowerCase() : "";
+    const said = text.replace(/^(\/\w+)@\w+$/, "$1");
     return said !== "" && cancel.some((word) => word.toLowerCase() === said);
-  }
-
-  async #cancelled(row: FlowRow, ctx: Context, options: FlowOptions): Promise<void> {
-    this.#core.journal.commit("flow.end", () =>
-      this.#end(row, "cancelled", `ended by ${ctx.text}`),
-    );
-    const { cancelled = DEFAULT_CANCELLED } = options;
-    if (cancelled !== null) await ctx.reply(cancelled);
   }
 
   /** Call inside a commit. */

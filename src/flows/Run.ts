@@ -73,6 +73,12 @@ export interface RunParts {
   /** The recorded end of a wait, or what a hook brought, as JSON text. */
   read(name: string): string | undefined;
   hasButtons: boolean;
+  /** The scope of sends made now, which names the step that runs. */
+  scope(): string;
+  /** The scope outside steps. */
+  base: string;
+  /** An error's text without secrets. */
+  clean(text: string): string;
   /** Whether a send of this slot is on record by now. */
   isRecorded(slot: string): boolean;
   /** The function of another flow. */
@@ -91,6 +97,7 @@ export class Run implements FlowContext {
   readonly #path: string[];
   /** What failed before it was recorded. */
   readonly failures: Failures;
+  readonly #judged: RunMemory["judged"];
   /** Waits that ended in this execution, for the commit. */
   readonly ended: { n: number; resolution: Resolution }[] = [];
   readonly #parts: RunParts;
@@ -99,8 +106,9 @@ export class Run implements FlowContext {
   readonly #seeded: Seeded;
   #arrival: Arrival | undefined;
   #waits = 0;
+  /** Hooks whose call ended a wait: it ends no other. */
+  readonly #usedHooks = new Set<number>();
   #hooks = 0;
-  #nested = 0;
   /** What was done since the last wait. */
   #did: string[] = [];
   #now: number;
@@ -115,10 +123,11 @@ export class Run implements FlowContext {
     this.#arrival = arrival;
     this.#known = memoryOf(row);
     this.#path = [...this.#known.path];
-    this.failures = new Failures(this.#known);
+    this.failures = new Failures(this.#known, parts.clean);
+    this.#judged = { ...this.#known.judged };
     this.chatState = new RunState(this.#known);
     this.#at = waitOf(row);
-    this.#seeded = new Seeded(row.seed);
+    this.#seeded = new Seeded(row.seed, parts.scope);
     this.#now = row.started_at;
     this.id = row.id;
     this.flow = row.flow;
@@ -140,7 +149,32 @@ export class Run implements FlowContext {
     const { written, read } = this.chatState;
     const { sends } = this.#known;
     const { failed, unsent } = this.failures;
-    return { path: this.#path, sends, failed, unsent, written, read };
+    return {
+      path: this.#path,
+      sends,
+      judged: this.#judged,
+      failed,
+      unsent,
+      written,
+      read,
+    };
+  }
+
+  get #inStep(): boolean {
+    return this.#parts.scope() !== this.#parts.base;
+  }
+
+  /** Notes what the function does; what a step does is the step's, which is answered from its record. */
+  #note(what: string): void {
+    if (!this.#inStep) this.#did.push(what);
+  }
+
+  /** @throws {ConfigError} inside a step */
+  #outside(what: string): void {
+    if (this.#inStep)
+      throw new ConfigError(
+        `${what} inside a step: its record would not have it; do it beside the step`,
+      );
   }
 
   /** Whether everything that is done now was done before: nothing new may happen yet. */
@@ -213,6 +247,10 @@ export class Run implements FlowContext {
         reply: (content) => this.reply(content),
         later: (duration) => this.#later(duration),
         wait: (name, dueAt, accept) => this.#wait("ask", name, dueAt, accept),
+        judged: (n) => this.#judged[n],
+        judge: (n, judgement) => {
+          this.#judged[n] = judgement;
+        },
       },
       question,
       options,
@@ -243,9 +281,10 @@ export class Run implements FlowContext {
   }
 
   hook<T = unknown>(name: string): Hook<T> {
+    this.#outside("c.hook");
     const n = this.#hooks;
     this.#hooks += 1;
-    this.#did.push(`hook ${name}`);
+    this.#note(`hook ${name}`);
     const { core } = this.#parts;
     const token = sealHook({ actor: core.name, run: this.id, hook: n }, core.host.env);
     const base = core.host.env.HOLDFAST_URL;
@@ -255,7 +294,7 @@ export class Run implements FlowContext {
   }
 
   async step<T>(name: string, fn: () => T | Promise<T>, options: StepOptions = {}): Promise<T> {
-    this.#did.push(`step ${name}`);
+    this.#note(`step ${name}`);
     const { clock } = this.#parts.core.host;
     const retries = options.retries ?? 0;
     const first = parseDuration(options.backoff ?? STEP_BACKOFF_MS) ?? STEP_BACKOFF_MS;
@@ -295,19 +334,14 @@ export class Run implements FlowContext {
   }
 
   async run<Input, Output>(flow: Flow<Input, Output>, input: Input): Promise<Output> {
-    this.#did.push(`run ${flow.name}`);
-    this.#nested += 1;
-    if (this.#nested > 32) throw new ConfigError("flows call each other more than 32 deep");
-    try {
-      return (await this.#parts.functionOf(flow as Flow)(this, input)) as Output;
-    } finally {
-      this.#nested -= 1;
-    }
+    this.#note(`run ${flow.name}`);
+    this.#outside("c.run");
+    return (await this.#parts.functionOf(flow as Flow)(this, input)) as Output;
   }
 
   reply(content: Content, options: SendOptions = {}) {
-    this.#did.push("send");
-    return this.#send(() => this.#parts.ctx.reply(content, options));
+    this.#note("send");
+    return this.#send(() => this.#parts.ctx.reply(content, recorded(options)));
   }
 
   send(content: Content, options: SendOptions = {}) {
@@ -315,14 +349,14 @@ export class Run implements FlowContext {
   }
 
   sendBatch(contents: readonly Content[], options: SendOptions = {}) {
-    for (const _content of contents) this.#did.push("send");
-    const make = () => this.#parts.ctx.sendBatch(contents, options);
+    for (const _content of contents) this.#note("send");
+    const make = () => this.#parts.ctx.sendBatch(contents, recorded(options));
     return this.#track(this.failures.batch(make, (slot) => !this.#parts.isRecorded(slot)));
   }
 
   enqueue(content: Content, options: EnqueueOptions = {}) {
-    this.#did.push("send");
-    return this.#send(() => this.#parts.ctx.enqueue(content, options));
+    this.#note("send");
+    return this.#send(() => this.#parts.ctx.enqueue(content, recorded(options)));
   }
 
   chatAt(address: Address | string): ChatAt {
@@ -330,8 +364,8 @@ export class Run implements FlowContext {
     return {
       address: there.address,
       send: (content, options) => {
-        this.#did.push("send");
-        return this.#send(() => there.send(content, options));
+        this.#note("send");
+        return this.#send(() => there.send(content, recorded(options ?? {})));
       },
     };
   }
@@ -376,6 +410,8 @@ export class Run implements FlowContext {
     hooks: readonly { key: string; n: number }[] = [],
     byTime = false,
   ): Promise<Resolution> {
+    if (this.#inStep)
+      return Promise.reject(new ConfigError("a wait inside a step: do it beside the step"));
     if (this.#waiting)
       return Promise.reject(
         new ConfigError(
@@ -399,6 +435,7 @@ export class Run implements FlowContext {
       return new Promise<never>(() => {});
     }
     this.#now = Math.max(this.#now, found.at);
+    if (found.hook !== undefined) this.#usedHooks.add(found.hook);
     if (found.timeout === true && !byTime)
       return Promise.reject(new FlowTimeoutError(`no answer came in time (${kind} ${name})`));
     return Promise.resolve(found);
@@ -420,7 +457,8 @@ export class Run implements FlowContext {
     };
     for (const { key, n: hook } of hooks) {
       const called = this.#parts.read(hookName(hook));
-      if (called !== undefined) return resolved({ key, payload: JSON.parse(called) });
+      if (called !== undefined && !this.#usedHooks.has(hook))
+        return resolved({ key, hook, payload: JSON.parse(called) });
     }
     const arrival = this.#arrival;
     if (arrival === undefined) return undefined;
@@ -433,7 +471,7 @@ export class Run implements FlowContext {
       const mine = hooks.find((one) => one.n === arrival.hook);
       if (mine === undefined) return undefined;
       this.#arrival = undefined;
-      return resolved({ key: mine.key, payload: arrival.payload });
+      return resolved({ key: mine.key, hook: mine.n, payload: arrival.payload });
     }
     const taken = accept(arrival.candidate);
     if (taken === undefined) return undefined;
@@ -455,6 +493,11 @@ export class Run implements FlowContext {
     this.#suspend({ end: "changed", why });
     return new CodeChanged(why);
   }
+}
+
+/** A send of a run needs its record: without one the function could not be told what became of it. */
+function recorded<O extends SendOptions>(options: O): O {
+  return { ...options, durability: "required" };
 }
 
 /** What JSON keeps of a value. */

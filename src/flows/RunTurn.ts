@@ -8,7 +8,7 @@ import { TurnEndedError } from "../channels/errors.ts";
 import type { FlowRow } from "../journal/FlowTable.ts";
 import type { Core } from "../objects/Core.ts";
 import type { TurnEnd } from "../objects/Outbox.ts";
-import { errorText } from "../safety/redact.ts";
+import { errorText, redact } from "../safety/redact.ts";
 import { Steps } from "../turns/Steps.ts";
 import type { Turn } from "../turns/Turn.ts";
 import { type ContextParts, TurnContext } from "../turns/TurnContext.ts";
@@ -19,9 +19,9 @@ import {
   hookName,
   isRunSlot,
   memoryOf,
-  RUN_SCOPE,
   type RunMemory,
   resolutionName,
+  runScope,
 } from "./records.ts";
 import type { FlowFunction } from "./types.ts";
 
@@ -43,6 +43,8 @@ export class RunTurn {
     this.#arrival = arrival;
     const { sends } = turn;
     const { sends: earlier } = memoryOf(row);
+    // Several runs may be offered one event.
+    const base = runScope(row.seq);
     sends.earlier = (slot) => {
       const place = earlier[slot];
       return place && journal.outbox.get(...place);
@@ -64,7 +66,7 @@ export class RunTurn {
       },
       (writes) => state.apply(writes),
       (slots, settled) => turn.adopt(slots, settled),
-      RUN_SCOPE,
+      base,
     );
     const state: TurnState = new TurnState(
       (scope, key) => {
@@ -94,6 +96,9 @@ export class RunTurn {
         ctx,
         read: (name) => journal.side.step(row.seq, name),
         hasButtons: core.channel().capabilities.kinds.includes("buttons"),
+        base,
+        scope: () => steps.scope(),
+        clean: (text) => redact(text, core.host.env),
         isRecorded: (slot) => sends.recorded(slot) !== undefined,
         functionOf: (flow) => {
           const found = core.bot.flowOf(flow.name, flow.version)?.run;
@@ -125,6 +130,8 @@ export class RunTurn {
   /** Writes what the run came to. Call inside the commit that ends the turn. */
   commit(ending: Ending, end: TurnEnd, core: Core): void {
     const { journal, alarm } = core;
+    // Cancelled or replaced while it was executed: it is over.
+    if (journal.flows.get(this.#row.id)?.state !== "active") return;
     const run = this.#run;
     const { side } = journal;
     const arrival = this.#arrival;
@@ -140,7 +147,9 @@ export class RunTurn {
     }
     const memory: RunMemory = { ...run.memory, sends: { ...run.memory.sends } };
     for (const row of journal.outbox.ofTurn(this.#turn.row.seq)) {
-      if (row.part === 0 && isRunSlot(row.slot)) memory.sends[row.slot] = [row.turn, row.pos];
+      // Those with keys of their own, too: their rows must outlive the retention of their turn.
+      if (row.part === 0 && (isRunSlot(row.slot) || row.slot.startsWith("=")))
+        memory.sends[row.slot] = [row.turn, row.pos];
     }
     const failed = ending.end === "failed" || (end !== "settled" && ending.end !== "waits");
     if (!failed) side.writeState(run.chatState.writes);
@@ -155,6 +164,9 @@ export class RunTurn {
       ...(ending.end === "failed" ? { error: errorText(ending.error, core.host.env) } : {}),
       ...(ending.end === "done" && failed ? { error: `its turn did not settle (${end})` } : {}),
     });
-    if (!over && ending.dueAt !== undefined) alarm.arm(ending.dueAt);
+    if (over || ending.dueAt === undefined) return;
+    alarm.arm(ending.dueAt);
+    // The sweep must know of it, should the alarm be lost.
+    core.onTrouble();
   }
 }

@@ -9,7 +9,7 @@ import type { InboundEvent } from "../channels/events.ts";
 import type { Press } from "../turns/Context.ts";
 import { answerOf, type Candidate } from "./alternatives.ts";
 import { choicesOf, chosen, pressed, questionOf } from "./choices.ts";
-import type { Resolution } from "./records.ts";
+import type { Judgement, Resolution } from "./records.ts";
 import type { AskAccept, AskChoices, AskSchema, AskText, Choice } from "./types.ts";
 import type { WaitIo } from "./waitFor.ts";
 
@@ -27,6 +27,9 @@ export interface AskIo extends WaitIo {
   place(): number;
   hasButtons: boolean;
   reply(content: Content): Promise<unknown>;
+  /** What the answer of a wait was worth, where that was judged before. */
+  judged(wait: number): Judgement | undefined;
+  judge(wait: number, judgement: Judgement): void;
 }
 
 /**
@@ -47,7 +50,7 @@ export async function askFor(io: AskIo, question: Content, options: AskOptions):
     choices === undefined ? question : questionOf(question, choices, at, io.hasButtons),
   );
   const answers = ({ ctx, isCommand }: Candidate): Pick<Resolution, "event"> | undefined => {
-    if (choices !== undefined && pressed(ctx.press, at) !== undefined)
+    if (choices !== undefined && pressed(ctx.press, choices, at) !== undefined)
       return { event: { ...ctx.event, data: ctx.press } };
     if (ctx.event.kind !== "message" || isCommand) return undefined;
     const fits = accept === undefined ? ctx.text !== "" : accept.test(ctx);
@@ -58,7 +61,10 @@ export async function askFor(io: AskIo, question: Content, options: AskOptions):
     if (event === undefined) throw new Error("an answer without an event");
     const answer = answerOf({ event });
     if (accept !== undefined) return answer;
-    const fitting = await judge(event, choices, at, schema);
+    // Kept: a deploy may reorder choices, and a schema may look at the time.
+    const n = io.place() - 1;
+    const fitting = io.judged(n) ?? (await judge(event, choices, at, schema));
+    io.judge(n, fitting);
     if ("value" in fitting) return fitting.value;
     const { reason } = fitting;
     if (tries >= retries)
@@ -73,10 +79,10 @@ async function judge(
   choices: readonly Choice[] | undefined,
   at: { run: string; wait: number },
   schema: AskOptions["schema"],
-): Promise<{ value: unknown } | { reason: string }> {
+): Promise<Judgement> {
   if (choices !== undefined) {
-    const press = pressed(event.data as Press | undefined, at);
-    const choice = press === undefined ? chosen(event, choices) : choices[press];
+    const press = pressed(event.data as Press | undefined, choices, at);
+    const choice = press ?? chosen(event, choices);
     if (choice !== undefined) return { value: choice.value };
     return { reason: `Please choose one of: ${choices.map((one) => one.text).join(", ")}.` };
   }

@@ -13,11 +13,11 @@ import type { Choice } from "./types.ts";
 /** The action of choice buttons: no bot's own, since names of actions are the author's words. */
 export const CHOICE_ACTION = "~choice";
 
-/** What a choice button carries: its run, the wait that it answers, and its place. */
+/** What a choice button carries: its run, the wait that it answers, and which text it had. */
 interface ChoiceData {
   r: string;
   w: number;
-  i: number;
+  t: string;
 }
 
 /** Choices in one form. @throws {ConfigError} when there is none, or one has no text */
@@ -37,11 +37,11 @@ export function questionOf(
 ): Content {
   const content: ContentObject = typeof question === "string" ? { text: question } : question;
   if (hasButtons) {
-    const buttons = choices.map(({ text }, i): Button[] => [
+    const buttons = choices.map(({ text }): Button[] => [
       {
         text,
         action: CHOICE_ACTION,
-        data: { r: shortOf(at.run), w: at.wait, i } satisfies ChoiceData,
+        data: { r: shortOf(at.run), w: at.wait, t: shortOf(text) } satisfies ChoiceData,
       },
     ]);
     return { ...content, buttons };
@@ -50,15 +50,15 @@ export function questionOf(
   return { ...content, text: [content.text ?? "", list].filter(Boolean).join("\n\n") };
 }
 
-/** Which choice a press is of; `undefined` where it belongs to another question. */
+/** Which choice a press is of; `undefined` where it belongs to another question, or is no longer offered. */
 export function pressed(
   press: Press | undefined,
+  choices: readonly Choice[],
   at: { run: string; wait: number },
-): number | undefined {
+): Choice | undefined {
   const data = choiceData(press);
-  return data !== undefined && data.r === shortOf(at.run) && data.w === at.wait
-    ? data.i
-    : undefined;
+  if (data === undefined || data.r !== shortOf(at.run) || data.w !== at.wait) return undefined;
+  return choices.find((one) => shortOf(one.text) === data.t);
 }
 
 /** Whether a press is of a choice, of whatever question. */
@@ -79,14 +79,14 @@ function choiceData(press: Press | undefined): ChoiceData | undefined {
   if (press === undefined || !("action" in press) || press.action !== CHOICE_ACTION)
     return undefined;
   const data = press.data as Partial<ChoiceData> | undefined;
-  return typeof data?.r === "string" && typeof data.w === "number" && typeof data.i === "number"
+  return typeof data?.r === "string" && typeof data.w === "number" && typeof data.t === "string"
     ? (data as ChoiceData)
     : undefined;
 }
 
-/** Enough of a run's id to tell it from others of the chat, within what a button may carry. */
-function shortOf(run: string): string {
+/** Enough of a text to tell it from others of the chat, within what a button may carry. */
+function shortOf(text: string): string {
   let hash = 5_381;
-  for (const char of run) hash = (Math.imul(hash, 33) ^ (char.codePointAt(0) ?? 0)) >>> 0;
+  for (const char of text) hash = (Math.imul(hash, 33) ^ (char.codePointAt(0) ?? 0)) >>> 0;
   return hash.toString(36);
 }

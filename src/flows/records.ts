@@ -29,11 +29,15 @@ export interface Resolution {
   key?: string;
   /** An event. */
   event?: InboundEvent;
-  /** What a hook brought. */
+  /** What a hook brought, and which. */
   payload?: unknown;
+  hook?: number;
   /** Its time ran out. */
   timeout?: true;
 }
+
+/** What an answer is worth, or why it does not fit. */
+export type Judgement = { value: unknown } | { reason: string };
 
 /** What a run remembers from turn to turn. */
 export interface RunMemory {
@@ -41,6 +45,8 @@ export interface RunMemory {
   path: string[];
   /** Rows of its sends by slot: `[turn, pos]`. */
   sends: Record<string, [turn: number, pos: number]>;
+  /** What answers were worth, by their waits: texts of choices and schemas may change. */
+  judged: Record<string, Judgement>;
   /** Errors of steps that failed, by path, in order: a later try may have worked. */
   failed: Record<string, WireError[]>;
   /** Errors of sends that were never recorded, by slot. */
@@ -53,7 +59,7 @@ export interface RunMemory {
 
 /** A run before it did anything. */
 export function newMemory(): RunMemory {
-  return { path: [], sends: {}, failed: {}, unsent: {}, written: {}, read: {} };
+  return { path: [], sends: {}, judged: {}, failed: {}, unsent: {}, written: {}, read: {} };
 }
 
 /** The memory of a run. @throws when the record is damaged */
@@ -76,12 +82,14 @@ export function hookName(n: number): string {
   return `~hook/${n}`;
 }
 
-/** The first part of the slots of a run's sends: no turn's own begin so. */
-export const RUN_SCOPE = "@";
+/** The scope of a run's sends: no turn's own begins so. */
+export function runScope(seq: number): string {
+  return `@${seq.toString(36)}`;
+}
 
 /** Whether a send belongs to a run: what it said once is not said otherwise. */
 export function isRunSlot(slot: string): boolean {
-  return slot.startsWith(`${RUN_SCOPE}/`);
+  return slot.startsWith("@");
 }
 
 /** The event types by which runs go on, of kind `timer`. */

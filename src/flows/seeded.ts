@@ -8,10 +8,13 @@ import { createHmac } from "node:crypto";
 /** Random values of one execution. */
 export class Seeded {
   readonly #seed: string;
-  #count = 0;
+  /** The step that runs now: what is drawn in one is not drawn again when it is answered from its record. */
+  readonly #place: () => string;
+  readonly #counts = new Map<string, number>();
 
-  constructor(seed: string) {
+  constructor(seed: string, place: () => string) {
     this.#seed = seed;
+    this.#place = place;
   }
 
   /** From 0 (inclusive) to 1. */
@@ -31,7 +34,9 @@ export class Seeded {
   }
 
   #next(): Buffer {
-    this.#count += 1;
-    return createHmac("sha256", this.#seed).update(`random ${this.#count}`).digest();
+    const place = this.#place();
+    const count = (this.#counts.get(place) ?? 0) + 1;
+    this.#counts.set(place, count);
+    return createHmac("sha256", this.#seed).update(`random ${place} ${count}`).digest();
   }
 }

@@ -53,6 +53,11 @@ export class Claims {
     return this.#claim(row, now, burst);
   }
 
+  /** An event is given up, and with it the run of a flow that waits for it. Call inside that commit. */
+  died(row: InboxRow, why: string): void {
+    if (this.#core.journal.hasFlows) this.flows?.().died(row, why);
+  }
+
   /** Puts events whose rest is over back into the queue: other bots' one by one, when nobody waits. */
   wakeRested(now: number): void {
     const { journal } = this.#core;
@@ -206,7 +211,7 @@ export class Claims {
         new TurnSends(row.seq, row.id, journal.outbox.ofTurn(row.seq)),
         "dead",
       );
-      if (journal.hasFlows) this.flows?.().died(row, why);
+      this.died(row, why);
     });
     metrics.count("inboundDead");
     this.#core.host.log.error("an event is given up", { id: row.id, why });

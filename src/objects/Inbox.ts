@@ -235,6 +235,7 @@ export class Inbox {
       if (row.state === "dead") this.#core.journal.inbox.update(row, patch);
       else this.#core.journal.inbox.move(row, "dead", patch);
       this.#outbox.closeTurn(sends, "dead");
+      if (row.kind === "timer") this.#claims.died(row, "discarded by an operator");
     });
     this.onEnded(row.id);
     this.#core.onTrouble();

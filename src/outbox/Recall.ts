@@ -174,9 +174,9 @@ export class Recall {
     const key = keyOf(head, event?.id ?? sends?.id);
     const outcome = outcomeOf(rows);
     if (sends !== undefined && !own && sends.earlier(head.slot) !== undefined) {
-      // Of an earlier turn of a run: it is told what it was told then, though the send died since.
+      // Of an earlier turn of a run: it is told what it was told then, whatever became of the send since.
       const since = (row: OutboxRow) => (row.finished_at ?? 0) > (event?.finished_at ?? 0);
-      const later = outcome === undefined || (outcome.status === "dead" && rows.some(since));
+      const later = outcome === undefined || rows.some(since);
       if (later) return Promise.resolve({ key, outcome: { status: "deferred", rows: [] } });
     }
     if (outcome !== undefined) {

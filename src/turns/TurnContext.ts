@@ -174,13 +174,11 @@ export class TurnContext implements EngineContext {
     this.#turn.starts += 1;
     const id = options.id ?? `${flow.name}:${this.ref.id}:${this.#turn.starts}`;
     const owner = options.sender ?? this.sender?.id ?? "";
-    return this.#parts.flows().start({
-      flow: flow.name,
-      id,
-      owner,
-      input,
-      active: options.active,
-    });
+    const { active } = options;
+    const run = this.#parts.flows().start({ flow: flow.name, id, owner, input, active });
+    // Named after this turn: an earlier run of this very turn has started it.
+    const mine = options.id === undefined && active !== "keep";
+    return mine ? { ...run, started: true } : run;
   }
 
   takeByRun(): Promise<boolean> {

@@ -42,8 +42,9 @@ export function cronJob(
   try {
     parseCron(expression);
   } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
     throw new ConfigError(
-      `${shown} is no cron expression: ${error instanceof Error ? error.message : String(error)}. It takes five fields in UTC: minute, hour, day of the month, month, day of the week, such as "0 8 * * 1-5"`,
+      `${shown} is no cron expression: ${reason.replace(/\.+$/, "")}. It takes five fields in UTC: minute, hour, day of the month, month, day of the week, such as "0 8 * * 1-5"`,
     );
   }
   if (options.name !== undefined && !NAME.test(options.name)) {
