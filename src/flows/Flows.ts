@@ -158,7 +158,12 @@ export class Flows {
   async wake(turn: Turn, event: InboundEvent): Promise<void> {
     const wake = event.data as Wake;
     const row = this.#core.journal.flows.get(wake.run);
-    if (row === undefined || row.state !== "active") return;
+    if (row === undefined || row.state !== "active") {
+      // Its caller was told that it counts: somebody has to know that it came too late.
+      if (event.type === WAKES.hook)
+        throw new Error(`a hook was called, and its run ${wake.run} ended before it was taken`);
+      return;
+    }
     const wait = waitOf(row);
     const at = turn.row.received_at;
     if (event.type === WAKES.start) {

@@ -126,6 +126,30 @@ test("a hook that was called ends one wait, not every later one", async () => {
   expect(ann.screen).toEqual(["got 7", "late"]);
 });
 
+test("a call of a hook that was accepted, and whose run ended before it was taken, is listed", async () => {
+  const { t, notes } = made((bot, notes) => {
+    const pay = bot.flow("pay", async (c) => {
+      const paid = c.hook<number>("payment");
+      notes.push(paid.token);
+      await c.waitFor({ paid });
+    });
+    bot.command("pay", (ctx) => ctx.start(pay, undefined, { id: "p1" }));
+    bot.otherwise(() => new Promise((done) => t.runtime.clock.setTimer(5_000, () => done(1))));
+  });
+  const ann = t.user("ann");
+  await ann.say("/pay");
+  const { flows, inbox } = t.client.chat(ann.address);
+  // Something else runs while the call comes, and the run ends meanwhile.
+  await t.user("bob", { chat: ann.chat.id }).post({ text: "wait" });
+  await t.advance("1s");
+  expect(await t.client.resume(String(notes[0]), 7)).toEqual({ accepted: true });
+  expect(await flows.cancel("p1")).toBe(true);
+  await t.idle();
+  expect(await inbox.list({ state: "failed" })).toMatchObject({
+    rows: [{ kind: "timer", error: expect.stringContaining("a hook was called") }],
+  });
+});
+
 test("a send under a key of its own is said once, though its turn is long gone", async () => {
   const { t } = made((bot) => {
     const flow = bot.flow("trial", async (c) => {
