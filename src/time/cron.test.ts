@@ -30,6 +30,14 @@ describe("an expression", () => {
     expect(times(`0 8 * * ${day}`, "2026-01-01T00:00Z", 7)).toEqual(["2026-01-04T08:00"]);
   });
 
+  test.each(["fri-sun", "5-7", "FRI,sat,0"])("may end a range with Sunday: %s", (days) => {
+    expect(times(`0 8 * * ${days}`, "2026-01-05T00:00Z", 7)).toEqual([
+      "2026-01-09T08:00",
+      "2026-01-10T08:00",
+      "2026-01-11T08:00",
+    ]);
+  });
+
   test("with both kinds of days is met by either", () => {
     expect(times("0 8 13 * 5", "2026-01-10T00:00Z", 7)).toEqual([
       "2026-01-13T08:00",
@@ -54,10 +62,10 @@ describe("an expression", () => {
   });
 
   test.each([
-    ["", /1 fields/],
+    ["", /has 1 field instead/],
     ["* * * *", /4 fields/],
     ["0 0 8 * * *", /6 fields/],
-    ["@daily", /1 fields/],
+    ["@daily", /has 1 field instead/],
     ["5x * * * *", /"5x"/],
     ["5/10 * * * *", /"5\/10"/],
     ["60 * * * *", /60/],
