@@ -3,6 +3,7 @@ import type { Sql, SqlRow, SqlValue } from "../host/Host.ts";
 import { OPEN, OpenRecords } from "./OpenRecords.ts";
 import { DISCARDED, enforceInbox, FLAG, type InboxRow, type InboxState } from "./records.ts";
 import type { Schema } from "./schema.ts";
+import { updateText } from "./texts.ts";
 
 /** What an insert needs; the rest has defaults. */
 export interface NewEvent {
@@ -287,7 +288,7 @@ export class InboxTable {
     if ((patch.open ?? OPEN.no) >= OPEN.resting) this.#schema.need("resting");
     const names = Object.keys(patch) as (keyof InboxRow)[];
     const changed = this.#sql.run(
-      `UPDATE inbox SET ${names.map((name) => `${name} = ?`).join(", ")} WHERE seq = ?${guard}`,
+      updateText("inbox", names, `WHERE seq = ?${guard}`),
       ...names.map((name) => patch[name] ?? null),
       row.seq,
       ...params,

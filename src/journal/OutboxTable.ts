@@ -4,6 +4,7 @@ import { PARTS_PER_INTENT } from "./limits.ts";
 import { RecentRows } from "./RecentRows.ts";
 import { DISCARDED, enforceOutbox, type OutboxRow, type OutboxState } from "./records.ts";
 import type { Schema } from "./schema.ts";
+import { insertText, updateText } from "./texts.ts";
 
 const NAMES = [
   "turn",
@@ -62,10 +63,7 @@ export class OutboxTable {
     this.#needFor(row.state);
     // Only what is set: each parameter of a query costs a chat memory for as long as it lives.
     const names = NAMES.filter((name) => row[name] !== null);
-    this.#sql.run(
-      `INSERT INTO outbox (${names.join(", ")}) VALUES (${names.map(() => "?").join(", ")})`,
-      ...names.map((name) => row[name]),
-    );
+    this.#sql.run(insertText("outbox", names), ...names.map((name) => row[name]));
     this.#schema.grew();
     this.#recent.add(row);
     if (row.due_at !== null) this.#maybeDue = true;
@@ -288,7 +286,7 @@ export class OutboxTable {
     const names = Object.keys(patch) as (keyof OutboxRow)[];
     if (names.length === 0) return true;
     const changed = this.#sql.run(
-      `UPDATE outbox SET ${names.map((name) => `${name} = ?`).join(", ")} WHERE turn = ? AND pos = ?${guard}`,
+      updateText("outbox", names, `WHERE turn = ? AND pos = ?${guard}`),
       ...names.map((name) => patch[name] ?? null),
       row.turn,
       row.pos,

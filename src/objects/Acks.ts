@@ -26,9 +26,9 @@ export class Acks {
   readonly #clock: Clock;
   readonly #stage: AckStage | undefined;
   /** Those who wait, by inbox id. */
-  readonly #waiting = new Map<string, ((ack: Ack) => void)[]>();
+  #waiting: Map<string, ((ack: Ack) => void)[]> | undefined;
   /** Events that got far enough before anybody waited: of turns that run now. */
-  readonly #reached = new Set<string>();
+  #reached: Set<string> | undefined;
 
   constructor(clock: Clock, policy: AckPolicy) {
     this.#clock = clock;
@@ -45,17 +45,19 @@ export class Acks {
    * success, since the event is journaled.
    */
   async wait(id: string, limitMs: number): Promise<Ack> {
-    if (this.#reached.has(id)) return "ok";
+    if (this.#reached?.has(id)) return "ok";
     let told: (ack: Ack) => void = () => {};
     const answer = new Promise<Ack>((resolve) => {
       told = resolve;
     });
-    this.#waiting.set(id, [...(this.#waiting.get(id) ?? []), told]);
+    const waiting = this.#waiting ?? new Map<string, ((ack: Ack) => void)[]>();
+    this.#waiting = waiting;
+    waiting.set(id, [...(waiting.get(id) ?? []), told]);
     const ack = await withDeadline(this.#clock, limitMs, answer);
     if (ack !== TIMED_OUT) return ack;
-    const left = (this.#waiting.get(id) ?? []).filter((one) => one !== told);
-    if (left.length === 0) this.#waiting.delete(id);
-    else this.#waiting.set(id, left);
+    const left = (waiting.get(id) ?? []).filter((one) => one !== told);
+    if (left.length === 0) waiting.delete(id);
+    else waiting.set(id, left);
     return "ok";
   }
 
@@ -63,11 +65,13 @@ export class Acks {
   note(id: string, stage: AckStage): void {
     if (this.#stage === undefined) return;
     const over = stage === "ended" || stage === "nacked";
-    if (over) this.#reached.delete(id);
-    else if (stage === this.#stage || stage === "acked") this.#reached.add(id);
-    else return;
+    if (over) this.#reached?.delete(id);
+    else if (stage === this.#stage || stage === "acked") {
+      this.#reached ??= new Set();
+      this.#reached.add(id);
+    } else return;
     const ack = stage === "nacked" ? "nacked" : "ok";
-    for (const tell of this.#waiting.get(id) ?? []) tell(ack);
-    this.#waiting.delete(id);
+    for (const tell of this.#waiting?.get(id) ?? []) tell(ack);
+    this.#waiting?.delete(id);
   }
 }

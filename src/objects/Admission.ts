@@ -72,12 +72,12 @@ export interface Running {
 export class Admission {
   readonly #core: Core;
   readonly #outbox: Outbox;
-  readonly #liveMedia = new Map<string, MediaRef[]>();
+  #liveMedia: Map<string, MediaRef[]> | undefined;
   #fullLoggedAt = Number.NEGATIVE_INFINITY;
   /** Whether a sender talks with a flow; filled in by the engine. */
-  isTalking: (sender: string | undefined) => boolean = () => false;
+  isTalking: ((sender: string | undefined) => boolean) | undefined;
   /** Whether an event ran without a record; filled in by the engine. */
-  ranUnjournaled: (id: string) => boolean = () => false;
+  ranUnjournaled: ((id: string) => boolean) | undefined;
 
   constructor(core: Core, outbox: Outbox) {
     this.#core = core;
@@ -86,8 +86,8 @@ export class Admission {
 
   /** Media references of an event that the journal could not keep; given once. */
   takeLiveMedia(id: string): MediaRef[] | undefined {
-    const media = this.#liveMedia.get(id);
-    this.#liveMedia.delete(id);
+    const media = this.#liveMedia?.get(id);
+    this.#liveMedia?.delete(id);
     return media;
   }
 
@@ -175,7 +175,7 @@ export class Admission {
       const sample = payload.slice(0, SAMPLE_LENGTH);
       return this.#bad({ id: event.id, error: "larger than the journal allows", sample }, pass);
     }
-    if (this.ranUnjournaled(event.id)) return "duplicate";
+    if (this.ranUnjournaled?.(event.id)) return "duplicate";
     this.#follow(event);
     const waits = joins(event, bot.busy);
     // What may have to rest, as other bots' messages, is claimed by the loop that knows.
@@ -220,7 +220,7 @@ export class Admission {
     if (this.#core.bot.busy.mode !== "interrupt" || event.kind !== "message") return;
     if (running === undefined || running.row.kind !== "message") return;
     // What a flow is told must not be lost to what it is told next.
-    if (this.isTalking(event.sender?.id)) return;
+    if (this.isTalking?.(event.sender?.id)) return;
     // Nobody in particular, such as a channel's posts, interrupts nobody.
     if (running.sender === undefined || running.sender !== event.sender?.id) return;
     // A late picture of the album that is being answered is no new message.
@@ -252,6 +252,7 @@ export class Admission {
 
   #remember(event: InboundEvent): void {
     if (event.media === undefined) return;
+    this.#liveMedia ??= new Map();
     this.#liveMedia.set(event.id, event.media);
     const [oldest] = this.#liveMedia.keys();
     if (this.#liveMedia.size > MAX_LIVE_MEDIA && oldest !== undefined)

@@ -40,7 +40,8 @@ export class Inbox {
   #lost: number | undefined;
   /** Until when the loop rests, because the journal failed. */
   #pausedUntil = 0;
-  readonly #unjournaled: Unjournaled;
+  /** Made by the first event that the journal refuses, where `failOpen` is on. */
+  #unjournaled: Unjournaled | undefined;
   /** An event that was claimed in the commit that admitted it. */
   #claimed: { row: InboxRow; claim: string } | undefined;
 
@@ -49,8 +50,6 @@ export class Inbox {
     this.#outbox = outbox;
     this.#runner = runner;
     this.#admission = new Admission(core, outbox);
-    this.#unjournaled = new Unjournaled(core, this.#admission);
-    this.#admission.ranUnjournaled = (id) => this.#unjournaled.has(id);
     this.#claims = new Claims(core, outbox, onTrouble, (id) => this.onEnded(id));
   }
 
@@ -87,7 +86,10 @@ export class Inbox {
 
   /** Runs events that the journal refused without a record: what `failOpen` asks for. */
   dispatchUnjournaled(request: ReceiveRequest, error: unknown): ReceiveAnswer {
-    const answer = this.#unjournaled.push(request, error);
+    const unjournaled = this.#unjournaled ?? new Unjournaled(this.#core, this.#admission);
+    this.#unjournaled = unjournaled;
+    this.#admission.ranUnjournaled = (id) => unjournaled.has(id);
+    const answer = unjournaled.push(request, error);
     this.kick();
     return answer;
   }
@@ -124,7 +126,7 @@ export class Inbox {
     for (;;) {
       let running: number | undefined;
       try {
-        const unjournaled = this.#unjournaled.take();
+        const unjournaled = this.#unjournaled?.take();
         if (unjournaled !== undefined) {
           await this.#runner.runUnjournaled(unjournaled);
           continue;
