@@ -7,9 +7,11 @@
 import { type FSWatcher, watch } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { localRoutes } from "./localRoutes.ts";
 import { removeRun, writeRun } from "./lock.ts";
 import type { OutputEvent } from "./output.ts";
 import { isAboutPolling, PollingWatch } from "./PollingWatch.ts";
+import { polledBots } from "./polledBots.ts";
 import { Runtime } from "./Runtime.ts";
 import {
   banner,
@@ -22,7 +24,7 @@ import {
   readHealth,
 } from "./report.ts";
 import { SourcePoll } from "./SourcePoll.ts";
-import { type EnvFiles, envFiles, localVariables } from "./secrets.ts";
+import { type EnvFiles, envFiles } from "./secrets.ts";
 import { CommandError, paint, say } from "./terminal.ts";
 
 /** What a session is about. */
@@ -65,6 +67,7 @@ export class Session {
   readonly #url: string;
   readonly #watchers: FSWatcher[] = [];
   readonly #sources: SourcePoll;
+  readonly #polling: PollingWatch;
   #runtime: Runtime | undefined;
   #env: EnvFiles | undefined;
   #startedAt = 0;
@@ -89,6 +92,9 @@ export class Session {
   constructor(options: SessionOptions) {
     this.#options = options;
     this.#sources = new SourcePoll(join(options.root, "src"));
+    const { root, secrets, state } = options;
+    const local = localRoutes(root, secrets, `http://${this.#target}`);
+    this.#polling = new PollingWatch(local, polledBots(state));
     const shown = options.host === "127.0.0.1" ? "localhost" : options.host;
     this.#url = `http://${shown.includes(":") ? `[${shown}]` : shown}:${options.port}`;
   }
@@ -291,6 +297,7 @@ export class Session {
     this.#runtime = undefined;
     await before?.stop();
     if (this.#stopping) return;
+    this.#polling.renew();
     const runtime = this.#launch();
     try {
       if ((await this.#comeUp(runtime)) === undefined) return;
@@ -339,17 +346,6 @@ export class Session {
     if (!this.#stopping) this.#look = setTimeout(() => void this.#lookAtPolling(), LOOK_MS);
   }
   #look: NodeJS.Timeout | undefined;
-  readonly #polling = new PollingWatch(async (method, path) => {
-    const { root, secrets } = this.#options;
-    const token = localVariables(root, secrets).HOLDFAST_ADMIN_TOKEN ?? "";
-    const response = await fetch(`http://${this.#target}/_local/${path}`, {
-      method,
-      headers: { authorization: `Bearer ${token}` },
-      signal: AbortSignal.timeout(5_000),
-    });
-    return response.ok ? response.json() : undefined;
-  });
-
   /** Calls the scheduled handler at each full minute, as the platform would. */
   #tick(): void {
     if (this.#stopping) return;

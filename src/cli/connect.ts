@@ -7,10 +7,18 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { type ConnectSettings, connectDeployed, connectLocal } from "./connectTelegram.ts";
+import {
+  addressOf,
+  type ConnectSettings,
+  connectDeployed,
+  connectLocal,
+  type RunningBot,
+} from "./connectTelegram.ts";
+import { localRoutes } from "./localRoutes.ts";
+import { currentRun } from "./lock.ts";
 import { STATE, secretsOf } from "./project.ts";
 import { deployedSecret, ownVariables } from "./secrets.ts";
-import { CommandError, paint, say } from "./terminal.ts";
+import { argumentsError, CommandError, paint, say } from "./terminal.ts";
 
 const HELP = `npx holdfast connect telegram [options]
 
@@ -60,6 +68,7 @@ export async function connect(args: readonly string[]): Promise<void> {
       "npx holdfast connect telegram",
     );
   }
+  refuseUnused(values);
   const variables = { ...ownVariables(root), ...fromShell(values) };
   const tokenName = values["token-name"] ?? "TELEGRAM_BOT_TOKEN";
   const secretName = values["secret-name"] ?? "TELEGRAM_WEBHOOK_SECRET";
@@ -76,7 +85,13 @@ export async function connect(args: readonly string[]): Promise<void> {
     done: (line) => say(`${paint("green", "ok")}   ${line}`),
     note: (line) => say(`${paint("yellow", "note")} ${line}`),
   };
-  if (!values.deployed) return connectLocal(settings);
+  if (!values.deployed) return connectLocal({ ...settings, running: await runningBot() });
+  const worker = {
+    url: values.url ?? variables.HOLDFAST_URL ?? process.env.HOLDFAST_URL,
+    workerName: workerName(),
+  };
+  // Before a secret is made for nothing.
+  addressOf(worker);
   const file = join(secretsOf(join(root, STATE)), "..", "deployed.env");
   const given = variables[secretName]?.trim() || undefined;
   const { secret, made } =
@@ -84,8 +99,7 @@ export async function connect(args: readonly string[]): Promise<void> {
   if (made) settings.note(`made a secret for the webhook; it is kept in ${file}`);
   await connectDeployed({
     ...settings,
-    url: values.url ?? variables.HOLDFAST_URL ?? process.env.HOLDFAST_URL,
-    workerName: workerName(),
+    ...worker,
     secret,
     secretFile: given === undefined ? file : undefined,
     ...(values["put-secrets"] ? { putSecret } : {}),
@@ -96,8 +110,44 @@ function readArgs(args: readonly string[]) {
   try {
     return parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
   } catch (error) {
-    throw new CommandError((error as Error).message, "npx holdfast connect telegram --help");
+    throw argumentsError(error, "npx holdfast connect telegram --help");
   }
+}
+
+/** What the other way of connecting takes would have no effect. @throws {CommandError} naming it */
+function refuseUnused(values: ReturnType<typeof readArgs>["values"]): void {
+  const [others, fix] = values.deployed
+    ? ([["remove-webhook"], "leave it out: the webhook is what a deployed bot needs"] as const)
+    : ([
+        ["url", "secret-name", "put-secrets"],
+        "add --deployed, or leave it out: a bot on this machine has no webhook",
+      ] as const);
+  const unused = others.find((name) => values[name] !== undefined);
+  if (unused === undefined) return;
+  const way = values.deployed ? "a bot on this machine" : "a deployed bot";
+  throw new CommandError(`--${unused} is for ${way}`, fix);
+}
+
+/** The bot that runs on the usual state. */
+async function runningBot(): Promise<RunningBot | undefined> {
+  const state = join(root, STATE);
+  const run = await currentRun(state);
+  if (run === undefined) return undefined;
+  const ask = localRoutes(root, secretsOf(state), `http://127.0.0.1:${run.port}`);
+  return {
+    url: `http://localhost:${run.port}`,
+    poll: async (connection) => {
+      const path = `polling/${encodeURIComponent(connection)}`;
+      try {
+        // Stopped first, so that it forgets the trouble that it had. Should this end in between, `npm start`
+        // starts it.
+        await ask("POST", `${path}/stop`);
+        return (await ask("POST", `${path}/start`)) !== undefined;
+      } catch {
+        return false;
+      }
+    },
+  };
 }
 
 /** Variables of another name are taken from the shell as well. */

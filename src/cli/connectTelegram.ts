@@ -21,12 +21,21 @@ export interface ConnectSettings {
   connection: string;
   dropPending: boolean;
   removeWebhook: boolean;
+  /** The bot that runs on this machine, if it does. */
+  running?: RunningBot | undefined;
   fetch: typeof fetch;
   say(line: string): void;
   /** A step that holds. */
   done(line: string): void;
   /** Something to know, that is no failure. */
   note(line: string): void;
+}
+
+/** A bot that `npm start` runs. */
+export interface RunningBot {
+  url: string;
+  /** Has a connection fetch at once. Resolves to whether it will. */
+  poll(connection: string): Promise<boolean>;
 }
 
 /** What a deployed Worker needs besides. */
@@ -79,7 +88,16 @@ export async function connectLocal(settings: ConnectSettings): Promise<void> {
     settings.done("Telegram forgot what was waiting");
   } else if (info.pending > 0) settings.note(waiting(info.pending));
   settings.done("no webhook is set: the bot can be polled");
-  settings.say("\nNow run `npm start`. It fetches the messages, with no public address.");
+  settings.say(`\n${await next(settings)}`);
+}
+
+/** What happens now. */
+async function next({ running, connection }: ConnectSettings): Promise<string> {
+  if (running === undefined)
+    return "Now run `npm start`. It fetches the messages, with no public address.";
+  return (await running.poll(connection))
+    ? `The bot on ${running.url} fetches the messages now.`
+    : `A bot runs on ${running.url}, but did not say that it fetches the messages: see what it prints.`;
 }
 
 /** For the deployed Worker: its secrets, its webhook, and one update through it. */
@@ -115,8 +133,11 @@ async function knownBot(settings: ConnectSettings): Promise<BotApi> {
   return api;
 }
 
-/** The Worker's address, without a slash at its end. */
-function addressOf({ url, workerName }: DeployedSettings): string {
+/** The Worker's address, without a slash at its end. @throws {CommandError} where it is none */
+export function addressOf({
+  url,
+  workerName,
+}: Pick<DeployedSettings, "url" | "workerName">): string {
   const example = `npx holdfast connect telegram --deployed --url https://${workerName ?? "my-bot"}.my-subdomain.workers.dev`;
   if (url === undefined || url.trim() === "") {
     const named =
@@ -294,6 +315,9 @@ async function reach(
 }
 
 function whyNot(code: string | undefined, message: string | undefined): string {
+  // OpenSSL's own words help nobody.
+  if (code?.startsWith("ERR_SSL_") || message?.includes("SSL routines"))
+    return "it does not speak https";
   switch (code) {
     case "ENOTFOUND":
     case "EAI_AGAIN":

@@ -11,7 +11,7 @@ import { type Play, play, untilQuiet } from "./demoPlay.ts";
 import { DemoStage } from "./demoStage.ts";
 import { PLAIN_MS, screenOn, TERMINAL_MS, type View } from "./demoTable.ts";
 import { requireSetup } from "./project.ts";
-import { CommandError, command, paint, say } from "./terminal.ts";
+import { argumentsError, CommandError, command, paint, say } from "./terminal.ts";
 
 const HELP = `npm run demo -- [options]
 
@@ -55,7 +55,7 @@ function readOptions(): Play | undefined {
       },
     }));
   } catch (error) {
-    throw new CommandError((error as Error).message, "npm run demo -- --help");
+    throw argumentsError(error, "npm run demo -- --help");
   }
   if (values.help) return undefined;
   const seconds = whole("seconds", values.seconds, 30, 3_600);
@@ -119,7 +119,7 @@ function conclude(stage: DemoStage): boolean {
     say(
       `Announced: Telegram cannot be asked whether a send that a kill cut off arrived, so by default it is not ` +
         `repeated but announced (onAmbiguous); of ${totals.announced}, ${totals.announced - totals.held} had arrived and ` +
-        `${totals.held} are held back${totals.repeated > 0 ? `, ${totals.repeated} came twice` : ""}.`,
+        `${totals.held} ${totals.held === 1 ? "is" : "are"} held back${totals.repeated > 0 ? `, ${totals.repeated} came twice` : ""}.`,
     );
   }
   for (const line of differences) say(paint("red", line));
@@ -155,8 +155,9 @@ async function run(): Promise<void> {
     });
   }
   say(
-    `${plan.chats} chats, ${plan.seconds} s, ${plan.kills} kills; the same again: npm run demo -- --seconds ${plan.seconds} ` +
-      `--kills ${plan.kills} --chats ${plan.chats} --seed ${plan.seed}`,
+    // A line of its own: one that wraps is copied without its end.
+    `${plan.chats} chats, ${plan.seconds} s, ${plan.kills} kills; the same again:\n` +
+      `npm run demo -- --seconds ${plan.seconds} --kills ${plan.kills} --chats ${plan.chats} --seed ${plan.seed}`,
   );
   const fine = await demo(plan, stop.signal);
   process.exitCode = interrupted ? 130 : fine ? 0 : 1;

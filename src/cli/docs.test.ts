@@ -30,17 +30,25 @@ describe("examples", () => {
   const folder = mkdtempSync(join(root, ".holdfast", "docs-"));
   afterAll(() => rmSync(folder, { recursive: true }));
   const bot = blocks.find((block) => block.page === "README.md")?.code ?? "";
+  // Where the pages say that the files go: examples in the project's root, the bot in its `src`.
+  mkdirSync(join(folder, "src"));
+  const botFile = join(folder, "src", "bot.ts");
+
+  test("of the README are the bot that a clone starts with", () => {
+    expect(page("src/bot.ts").replace(/^\/\*\*.*\*\/\n/, "")).toBe(bot);
+  });
 
   test("compile", { timeout: 60_000 }, () => {
     expect(blocks.length).toBeGreaterThan(15);
-    writeFileSync(join(folder, "bot.ts"), bot);
+    // A page about what lies beside the bot imports it from there.
+    for (const file of [botFile, join(folder, "bot.ts")]) writeFileSync(file, bot);
     for (const block of blocks) writeFileSync(join(folder, fileOf(block)), withSurroundings(block));
     writeFileSync(
       join(folder, "tsconfig.json"),
       JSON.stringify({
         extends: "../../tsconfig.json",
         compilerOptions: { noUnusedLocals: false, noUnusedParameters: false },
-        include: ["*.ts"],
+        include: ["*.ts", "src/*.ts"],
       }),
     );
     const tsc = join(root, "node_modules/typescript/bin/tsc");
@@ -60,13 +68,13 @@ describe("examples", () => {
       .filter((block) => block.flags.includes("run"))
       .map((block) => [where(block), block] as const),
   )("run (%s)", { timeout: 60_000 }, (_name, block) => {
-    writeFileSync(join(folder, "bot.ts"), bot);
+    writeFileSync(botFile, bot);
     expect(run(block.code)).toMatchObject({ status: 0 });
   });
 
   test("are red when the bot is wrong", { timeout: 60_000 }, () => {
     const [first] = blocks.filter((block) => block.flags.includes("run"));
-    writeFileSync(join(folder, "bot.ts"), bot.replace("One ", "Two "));
+    writeFileSync(botFile, bot.replace("One ", "Two "));
     const { status, stdout } = run(first?.code ?? "");
     expect(status).toBe(1);
     expect(stdout).toContain("Two large pizza");

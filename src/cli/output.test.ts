@@ -106,3 +106,11 @@ test("a runtime that died is noticed", () => {
     ),
   ).toEqual([{ type: "crashed" }]);
 });
+
+test("the web chat's crash button is told once and in words, not as two errors", () => {
+  const kill = `${RED}Uncaught Error: killed on request, in local mode\u001b[0m\n\n\n`;
+  const [event, ...more] = read(`${kill}${kill}`);
+  expect(event).toMatchObject({ type: "console", level: "info" });
+  expect(event).toMatchObject({ text: expect.stringContaining("goes on by itself") });
+  expect(more).toEqual([]);
+});

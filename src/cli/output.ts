@@ -51,6 +51,13 @@ const NOISE = [
 /** Lines inside messages that help nobody here. */
 const CLUTTER = /^(?:If you think this is a bug|stack: \S*workerd@)/;
 
+/** The crash button of the web chat; the runtime prints it for the object and again for its caller. */
+const KILLED = /^Uncaught Error: killed on request, in local mode/;
+const KILLED_TEXT =
+  "The bot was killed in the middle of a send, as the page asked. It goes on by itself.";
+/** Two of them this close, in ms, are one. */
+const SAME_KILL_MS = 1_000;
+
 const REQUEST = /^\[wrangler:info\] ([A-Z]+) (\S+) (\d{3}) .*\((\d+)ms\)$/;
 
 /** Reads one stream of output. */
@@ -59,6 +66,7 @@ export class OutputReader {
   #rest = "";
   #block: { level: "warn" | "error"; lines: string[] } | undefined;
   #timer: NodeJS.Timeout | undefined;
+  #killedAt = 0;
 
   constructor(emit: (event: OutputEvent) => void) {
     this.#emit = emit;
@@ -102,11 +110,21 @@ export class OutputReader {
     if (block === undefined) return;
     const text = tidy(block.lines);
     if (text === "" || NOISE.some((one) => one.test(text))) return;
+    if (KILLED.test(text)) {
+      this.#killed();
+      return;
+    }
     const log = logOf(text);
     const of = block.level === "error" ? problemOf(text) : undefined;
     if (log !== undefined) this.#emit(log);
     else if (of !== undefined) this.#emit({ type: "problem", of, text: explain(of, text) });
     else this.#emit({ type: "console", level: block.level, text });
+  }
+
+  #killed(): void {
+    const again = Date.now() - this.#killedAt < SAME_KILL_MS;
+    this.#killedAt = Date.now();
+    if (!again) this.#emit({ type: "console", level: "info", text: KILLED_TEXT });
   }
 
   #plain(line: string): void {

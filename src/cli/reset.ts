@@ -3,8 +3,9 @@ import { existsSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { currentRun } from "./lock.ts";
+import { removePolledBots } from "./polledBots.ts";
 import { STATE, secretsOf } from "./project.ts";
-import { CommandError, command, say } from "./terminal.ts";
+import { argumentsError, CommandError, command, say } from "./terminal.ts";
 
 const HELP = `npm run reset -- [options]
 
@@ -36,7 +37,7 @@ async function reset(): Promise<void> {
       options: { state: { type: "string" }, help: { type: "boolean", short: "h" } },
     }));
   } catch (error) {
-    throw new CommandError((error as Error).message, "npm run reset -- --help");
+    throw argumentsError(error, "npm run reset -- --help");
   }
   if (values.help) {
     say(HELP);
@@ -67,6 +68,7 @@ async function reset(): Promise<void> {
     `Removing ${shown}: ${files} files, ${(bytes / 1_024).toFixed(0)} kB of chats and their state.`,
   );
   rmSync(state, { recursive: true });
+  removePolledBots(state);
   say(`Cleared. ${relative(process.cwd(), secretsOf(state))} stays.`);
 }
 

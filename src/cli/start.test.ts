@@ -81,7 +81,7 @@ describe("npm start", { timeout: 20_000 }, () => {
 
     const health = await fetch(`http://127.0.0.1:${port}/health`);
     expect(health.status).toBe(200);
-    expect(await health.json()).toMatchObject({ bot: "example" });
+    expect(await health.json()).toMatchObject({ bot: "pizza" });
     const page = await fetch(`http://127.0.0.1:${port}/chat`);
     expect(page.status).toBe(200);
     expect(page.headers.get("content-type")).toContain("text/html");
@@ -140,6 +140,24 @@ describe("npm start", { timeout: 20_000 }, () => {
     start.child.kill("SIGTERM");
     expect(await start.exited).toBe(0);
   });
+
+  it("polls at once with a token that was corrected, without the wait after the wrong one", async () => {
+    const sim = new SimTelegram();
+    const platform = await listen(sim.fetch);
+    cleanups.push(() => void platform.close());
+    const args = [`--port=${await freePort()}`, `--state=${join(folder(), "state")}`];
+    for (const [token, words] of [
+      ["77:wrong", "Telegram does not know the token"],
+      // Within the time that `prints` waits, which is less than the bot's own.
+      [sim.token, "polling as @sim_bot"],
+    ] as const) {
+      const env = { TELEGRAM_BOT_TOKEN: token, TELEGRAM_API_BASE: platform.url };
+      const start = new Command("start.ts", args, env);
+      await start.prints(words);
+      start.child.kill("SIGTERM");
+      await start.exited;
+    }
+  }, 40_000);
 
   it("says where a webhook takes the messages to, and leaves it alone", async () => {
     const sim = new SimTelegram();

@@ -10,7 +10,7 @@ import { freePortFrom, isFree } from "./ports.ts";
 import { requireSetup, STATE, secretsOf } from "./project.ts";
 import { Session } from "./Session.ts";
 import { ensureSecrets } from "./secrets.ts";
-import { CommandError, command, say } from "./terminal.ts";
+import { argumentsError, CommandError, command, say } from "./terminal.ts";
 
 const USUAL_PORT = 8787;
 const LOCAL_HOST = "127.0.0.1";
@@ -49,7 +49,7 @@ function readOptions(): Options | undefined {
       },
     }));
   } catch (error) {
-    throw new CommandError((error as Error).message, "npm start -- --help");
+    throw argumentsError(error, "npm start -- --help");
   }
   if (values.help) return undefined;
   const port = values.port === undefined ? undefined : Number(values.port);

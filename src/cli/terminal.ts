@@ -26,6 +26,12 @@ export class CommandError extends Error {
   }
 }
 
+/** What `parseArgs` threw, without its advice about arguments that begin with a dash. */
+export function argumentsError(error: unknown, fix: string): CommandError {
+  const text = error instanceof Error ? error.message : String(error);
+  return new CommandError(text.split(". To specify a positional argument")[0] ?? "", fix);
+}
+
 /** Runs a command; a {@link CommandError} ends it with a cause, a fix and exit code 1. */
 export async function command(run: () => Promise<void>): Promise<void> {
   try {

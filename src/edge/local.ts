@@ -35,8 +35,13 @@ export const LOCAL_PATH = "/_local";
 /** Makes the app. */
 export function localApp({ bot, actors }: LocalParts): Hono<LocalEnv> {
   const app = new Hono<LocalEnv>();
-  const ask = async (env: Record<string, unknown>, connection: string, method: string) => {
-    const name = connectionActorName(bot.scope, connection);
+  const ask = async (
+    env: Record<string, unknown>,
+    connection: string,
+    method: string,
+    id = bot.scope.bot,
+  ) => {
+    const name = connectionActorName({ ...bot.scope, bot: id }, connection);
     const answer = await actors(env).call("Connection", name, method, "{}");
     return JSON.parse(answer) as PollStatus;
   };
@@ -58,13 +63,20 @@ export function localApp({ bot, actors }: LocalParts): Hono<LocalEnv> {
         const status = await ask(c.env, connection, "poll.status");
         return { connection, channel: name, ready: channel.configure(c.env).ok, status };
       });
-    return c.json({ connections: await Promise.all(connections) });
+    return c.json({ bot: bot.scope.bot, connections: await Promise.all(connections) });
   });
 
   app.post("/polling/:connection/:action{start|stop}", async (c) => {
     const { connection, action } = c.req.param();
     if (bot.channel(connection)?.polling === undefined) return c.text("not found\n", 404);
     return c.json(await ask(c.env, connection, `poll.${action}`));
+  });
+
+  // A bot that was given another id: its old connection polls on with the same token.
+  app.post("/polling/:connection/stop/:bot", async (c) => {
+    const { connection, bot: id } = c.req.param();
+    if (bot.channel(connection)?.polling === undefined) return c.text("not found\n", 404);
+    return c.json(await ask(c.env, connection, "poll.stop", id));
   });
 
   return app;

@@ -1,4 +1,6 @@
 /** `npx holdfast connect telegram` against the simulated Telegram and the real edge: each way it can fail. */
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import {
   connectDeployed,
@@ -294,5 +296,41 @@ test("this machine: the token is checked, a webhook elsewhere is named, and remo
   expect(fix).toMatch(/--remove-webhook/);
   expect(sim.webhook.url).toBe(HOOK);
   await connectLocal({ ...all, removeWebhook: true });
+  expect(sim.webhook).toEqual({});
+});
+
+test("this machine, while the bot runs: it fetches at once, and that is what is said", async () => {
+  const { sim, said, all } = setUp();
+  await sim.fetch(new Request(`https://x/bot${SIM_TOKEN}/setWebhook?url=${HOOK}`));
+  const asked: string[] = [];
+  const running = (works: boolean) => ({
+    url: "http://localhost:8787",
+    poll: async (connection: string) => {
+      // Before the webhook is gone it would only fail once more.
+      asked.push(`${connection} ${JSON.stringify(sim.webhook)}`);
+      return works;
+    },
+  });
+  await connectLocal({ ...all, removeWebhook: true, running: running(true) });
+  expect(asked).toEqual(["telegram {}"]);
+  expect(said.at(-1)).toContain("The bot on http://localhost:8787 fetches the messages now.");
+  await connectLocal({ ...all, running: running(false) });
+  expect(said.at(-1)).toContain("did not say that it fetches the messages");
+  expect(said.join()).not.toContain("npm start");
+});
+
+test("an address where plain http is spoken: that is what is said", async () => {
+  const server = createServer((_request, response) => response.end("hello"));
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  const { port } = server.address() as AddressInfo;
+  const { sim, all, failure } = setUp();
+  const fetcher: typeof fetch = (input, init) => {
+    const request = new Request(input, init);
+    return request.url.startsWith("https://127") ? fetch(request) : all.fetch(request);
+  };
+  const world = { ...all, url: `https://127.0.0.1:${port}`, fetch: fetcher };
+  const { cause } = await failure(() => connectDeployed(world));
+  server.close();
+  expect(cause).toBe(`127.0.0.1:${port} could not be reached: it does not speak https`);
   expect(sim.webhook).toEqual({});
 });

@@ -1,5 +1,6 @@
 /** What a connection keeps: deliveries that a chat cannot take, the account's events, the account's rate. */
 import { describe, expect, test } from "vitest";
+import { connectionActorName } from "../../src/objects/names.ts";
 import type { BudgetGrant } from "../../src/objects/RateBudget.ts";
 import type { SimUpdate } from "../../src/testing/platforms/telegram.ts";
 import { ConnectionLab, SECRET } from "./connectionLab.ts";
@@ -360,6 +361,24 @@ describe("the routes of a developer's own machine", () => {
     });
     expect((await ask(lab, "POST", "polling/nobody/start")).status).toBe(404);
     expect((await ask(lab, "POST", "polling/telegram/explode")).status).toBe(404);
+  });
+
+  test("stop what the bot was called before, which would take its messages", async () => {
+    const lab = new ConnectionLab({ env });
+    const old = connectionActorName({ ...lab.bot.scope, bot: "old name" }, "telegram");
+    const status = async () =>
+      JSON.parse(await lab.runtime.call("Connection", old, "poll.status", "{}")) as { on: boolean };
+    await lab.runtime.call("Connection", old, "poll.start", "{}");
+    expect(await status()).toMatchObject({ on: true });
+    expect(await (await ask(lab, "GET", "polling")).json()).toMatchObject({ bot: "tg" });
+    expect(await (await ask(lab, "POST", "polling/telegram/stop/old%20name")).json()).toMatchObject(
+      {
+        on: false,
+      },
+    );
+    expect(await status()).toMatchObject({ on: false });
+    expect((await ask(lab, "POST", "polling/nobody/stop/old%20name")).status).toBe(404);
+    expect((await ask(lab, "POST", "polling/telegram/start/old%20name")).status).toBe(404);
   });
 
   test("do not exist where the bot is deployed, nor for anybody without the token", async () => {
