@@ -82,7 +82,7 @@ describe("richText", () => {
   });
 
   test("footnotes keep their text", () => {
-    expect(md("a[^1]\n\n[^1]: note")).toBe("a[1]\n\n[1] note");
+    expect(md("a[^1]\n\n[^1]: as said before")).toBe("a[^1]\n\n[^1]: as said before");
   });
 
   test("never turns words into nothing", () => {

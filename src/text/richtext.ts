@@ -172,13 +172,6 @@ class Writer {
       case "imageReference":
         this.#link(this.#definitions.get(node.identifier), () => this.#write(node.alt ?? ""));
         break;
-      case "footnoteReference":
-        this.#write(`[${node.label ?? node.identifier}]`);
-        break;
-      case "footnoteDefinition":
-        this.#write(`[${node.label ?? node.identifier}] `);
-        this.blocks(node.children, "\n\n", below);
-        break;
       case "break":
         this.#write("\n");
         break;
