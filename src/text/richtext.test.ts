@@ -57,6 +57,10 @@ describe("richText", () => {
     expect(drawn(richText("m@x.org [m](mailto:m@x.org)", { acceptsLink: () => false }))).toBe(
       "m@x.org m (mailto:m@x.org)",
     );
+    expect(md("see www.x.org/a, https://x.org/_y_z or m@x.org.")).toBe(
+      "see <link=http://www.x.org/a>www.x.org/a</link>, <link=https://x.org/_y_z>https://x.org/_y_z</link> or " +
+        "<link=mailto:m@x.org>m@x.org</link>.",
+    );
     expect(md("![alt](https://x.org/p.png)")).toBe("<link=https://x.org/p.png>alt</link>");
   });
 
