@@ -67,6 +67,7 @@ export type {
   StepOptions,
 } from "./flows/types.ts";
 export { formatAddress, parseAddress } from "./objects/names.ts";
+export type { StreamOptions, StreamSource } from "./streams/types.ts";
 export { splitText } from "./text/split.ts";
 export type { Duration } from "./time/duration.ts";
 export { Bot, type BotOptions } from "./turns/Bot.ts";

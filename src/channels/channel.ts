@@ -38,8 +38,17 @@ export interface Capabilities {
   delete: boolean;
   typing: boolean;
   reactions: boolean;
-  /** Whether a preview can become the final message by an edit. */
+  /** Whether a preview can become the final message by an edit. Takes `revise`. */
   finalizeInPlace: boolean;
+  /** How an answer is shown while it is written; absent where it goes out once it is complete. */
+  streaming?: {
+    /** The least time between two previews in one chat, in milliseconds. */
+    everyMs: number;
+    /** The same in a group. Default `everyMs`. */
+    groupEveryMs?: number;
+    /** Where `draft` may be used. */
+    draft?: "direct" | "all";
+  };
   redelivery: {
     /** In one sentence, for the docs. */
     behaviour: string;
@@ -189,6 +198,15 @@ export interface Inbound<O> {
   answer(items: readonly InboundItem[], outcome: WebhookOutcome): Response;
 }
 
+/** What a draft shows. */
+export interface DraftView {
+  /** Names the answer: the same for all its drafts. */
+  id: string;
+  address: Address;
+  /** The part as it reads now. */
+  request: JsonObject;
+}
+
 /** The half of a channel that calls the platform. */
 export interface Outbound<O> {
   /**
@@ -222,6 +240,14 @@ export interface Outbound<O> {
     content: PlainContent,
     io: ChannelIo<O>,
   ): Promise<SendResult>;
+  /** Makes a sent text what a rendered part says: the last edit of a streamed answer. Repeating it must be harmless. */
+  revise?(
+    message: { id: string; address: Address },
+    request: JsonObject,
+    io: ChannelIo<O>,
+  ): Promise<SendResult>;
+  /** Shows a part that is still being written, without a message: it is gone once one is sent, or some 30 s later. */
+  draft?(draft: DraftView, io: ChannelIo<O>): Promise<SendResult>;
   delete?(message: { id: string; address: Address }, io: ChannelIo<O>): Promise<SendResult>;
   typing?(address: Address, io: ChannelIo<O>): Promise<void>;
   react?(

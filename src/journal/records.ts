@@ -190,6 +190,18 @@ export interface OutboxExtra {
   at?: number;
   /** Last delivery status by the platform. */
   delivery?: "delivered" | "read" | "failed";
+  /** About the preview of a streamed answer, not the answer itself: the preview, or what tidies up after it. */
+  preview?: true;
+  /** Delivered by an edit of the preview at this place of the turn, where that was sent. */
+  edits?: number;
+  /** That message reads like this already. */
+  same?: true;
+  /** An edit of it may still be on its way: this one is repeated after it. */
+  late?: true;
+  /** Previews that are removed once this is sent. */
+  strays?: number[];
+  /** Removes the preview at this place of the turn. */
+  deletes?: number;
 }
 
 /** What the runtime did about an ambiguous send. */

@@ -22,6 +22,7 @@ import { follow } from "../outbox/follow.ts";
 import { Intents } from "../outbox/Intents.ts";
 import { Statuses } from "../outbox/Statuses.ts";
 import type { TurnSends } from "../outbox/TurnSends.ts";
+import { type StreamCall, Streams } from "../streams/Streams.ts";
 import type { ListenerTools } from "../turns/BotRuntime.ts";
 import type { Core } from "./Core.ts";
 
@@ -35,6 +36,7 @@ export class Outbox {
   readonly #drain: Drain;
   readonly #deliveries: Deliveries;
   readonly #intents: Intents;
+  readonly #streams: Streams;
   readonly #statuses: Statuses;
   readonly #onTrouble: () => void;
 
@@ -50,6 +52,7 @@ export class Outbox {
       () => this.#drain.inFlight(),
     );
     this.#intents = new Intents(core, this.#drain, this.#deliveries);
+    this.#streams = new Streams(core, this.#intents, this.#drain);
   }
 
   /** Whether the drain is at work. */
@@ -70,6 +73,11 @@ export class Outbox {
   /** Decides a send. */
   intend(intent: Intent): Promise<Decided> {
     return this.#intents.intend(intent);
+  }
+
+  /** Shows an answer while it is written, and delivers it. */
+  stream(call: StreamCall): Promise<Decided> {
+    return this.#streams.stream(call);
   }
 
   /** A recorded step is not run again: what it said is taken over as it stands. */
@@ -107,7 +115,11 @@ export class Outbox {
     if (end === "settled" || end === "failed" || stopped) {
       this.#intents.insertSettled(sends, end !== "settled");
     }
-    if (!sends.hasRows) return;
+    if (sends.hasRows) this.#closeRows(sends, end, stopped);
+    this.#streams.close(sends, end);
+  }
+
+  #closeRows(sends: TurnSends, end: TurnEnd, stopped: boolean): void {
     const { journal, alarm, settings } = this.#core;
     const now = this.#core.now();
     let blocked: string | undefined;
@@ -183,7 +195,13 @@ export class Outbox {
       .partsOf(head)
       .filter((row) => isOpen(row) || row.state === "dead" || row.state === "unknown");
     const first = rows[0];
-    if (first === undefined || !["dead", "failed", "unknown"].includes(first.state)) return false;
+    // Nobody needs a preview any more.
+    if (
+      first === undefined ||
+      readExtra(first).preview === true ||
+      !["dead", "failed", "unknown"].includes(first.state)
+    )
+      return false;
     const now = this.#core.now();
     journal.commit("outbox.retry", () => {
       for (const row of rows) {

@@ -19,7 +19,16 @@ import { Budget } from "./Budget.ts";
 import { markedAt } from "./doubt.ts";
 import { type AttemptHooks, Ending } from "./Ending.ts";
 import { markerOf } from "./keys.ts";
-import { addressOf, callChannel, lookUp, messageOf, prepareRequest, selfTest } from "./platform.ts";
+import {
+  addressOf,
+  callChannel,
+  callWithin,
+  lookUp,
+  messageOf,
+  prepareRequest,
+  selfTest,
+} from "./platform.ts";
+import { afterRefusedEdit, changeCapabilities, changeOf, hasNothingToDo } from "./previews.ts";
 import { callRelay, isRelay, relayCapabilities } from "./relay.ts";
 import { resplit } from "./render.ts";
 import {
@@ -35,6 +44,10 @@ import {
 /** How often an answer is tried to be recorded, and the wait between, in ms (times the try). */
 const RECORD_TRIES = 8;
 const RECORD_WAIT_MS = 250;
+
+/** How long a platform is left alone that limited a preview and did not say for how long, in ms. */
+const LIMITED_MS = 5_000;
+const ONCE = { afterCrash: "skip", noAnswer: "skip" } as const;
 
 /** Attempts of one actor. */
 export class Attempt {
@@ -53,6 +66,32 @@ export class Attempt {
   /** Whether a send has to ask for its place in the bot's own pace first. */
   get asksFirst(): boolean {
     return this.#budget.hot;
+  }
+
+  /** When the bot's own pace allows a call: epoch ms. */
+  slot(): Promise<number> {
+    return this.#budget.slot();
+  }
+
+  /** A call that has no row: it spends the pace, and a rate limit counts as for a send. */
+  async show(call: () => Promise<SendResult>): Promise<SendResult> {
+    this.#calling();
+    const result = await call();
+    const limited = !result.ok && result.kind === "rate_limit";
+    if (limited) this.#hooks.gate(this.#core.now() + (result.retryAfterMs ?? LIMITED_MS));
+    this.#answered(result);
+    return result;
+  }
+
+  #calling(): void {
+    this.#hooks.calling();
+    this.#budget.take();
+  }
+
+  #answered(result: SendResult): void {
+    if (result.ok || result.kind !== "rate_limit") return;
+    this.#budget.limited();
+    this.#hooks.limited();
   }
 
   /** Moves a row that is due one step on: crash verdict, lookup, or a send. */
@@ -74,6 +113,7 @@ export class Attempt {
       this.#ending.conclude(row, row.claim ?? "", afterCrash(context, startedAt), undefined);
       return;
     }
+    if (hasNothingToDo(this.#core, row)) return this.#ending.drop(row, "no_preview");
     const ready = await this.#prepare(row);
     if (ready === undefined) return;
     const claim = this.#core.claim();
@@ -104,23 +144,18 @@ export class Attempt {
    */
   async send(row: OutboxRow, claim: string, request?: JsonObject): Promise<void> {
     const startedAt = this.#core.now();
-    if (!isRelay(row)) {
-      this.#hooks.calling();
-      this.#budget.take();
-    }
-    const result = await (isRelay(row)
-      ? callRelay(this.#core, row)
-      : callChannel(
-          this.#core,
-          addressOf(this.#core, row),
-          row.marker ?? "",
-          request ?? (JSON.parse(row.request) as JsonObject),
-        ));
-    if (!result.ok && result.kind === "rate_limit") {
-      this.#budget.limited();
-      this.#hooks.limited();
-    }
+    if (!isRelay(row)) this.#calling();
+    const result = await (isRelay(row) ? callRelay(this.#core, row) : this.#call(row, request));
+    this.#answered(result);
     await this.#record(row, claim, startedAt, result);
+  }
+
+  #call(row: OutboxRow, request = JSON.parse(row.request) as JsonObject): Promise<SendResult> {
+    const address = addressOf(this.#core, row);
+    const change = changeOf(this.#core, row, request);
+    return change === undefined
+      ? callChannel(this.#core, address, row.marker ?? "", request)
+      : callWithin(this.#core, address, row.marker ?? "", change);
   }
 
   /**
@@ -142,7 +177,8 @@ export class Attempt {
         this.#ending.conclude(
           row,
           claim,
-          afterAttempt(this.#context(row), startedAt, result),
+          afterRefusedEdit(row, this.#core.now(), result) ??
+            afterAttempt(this.#context(row), startedAt, result),
           result,
         );
         return;
@@ -247,14 +283,18 @@ export class Attempt {
     const channel = this.#core.channel();
     const { capabilities } = channel;
     const settings = this.#core.settings.outbox;
+    const extra = readExtra(row);
     return {
       row,
-      extra: readExtra(row),
+      extra,
       now: this.#core.now(),
       random: this.#core.host.random(),
       settings,
-      policies: settings.onAmbiguous(channel.name),
-      capabilities: isRelay(row) ? relayCapabilities(capabilities) : capabilities,
+      // A preview is not worth a second message: its answer comes by itself.
+      policies: extra.preview === true ? ONCE : settings.onAmbiguous(channel.name),
+      capabilities: isRelay(row)
+        ? relayCapabilities(capabilities)
+        : changeCapabilities(this.#core, row, capabilities),
     };
   }
 }

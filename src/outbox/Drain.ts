@@ -6,6 +6,7 @@
  * @module
  */
 
+import type { SendResult } from "../channels/channel.ts";
 import type { Address } from "../channels/events.ts";
 import type { OutboxPlace } from "../journal/OutboxTable.ts";
 import { isOpen, type OutboxRow, readExtra } from "../journal/records.ts";
@@ -16,6 +17,7 @@ import { Attempt } from "./Attempt.ts";
 import { Candidates, isBefore } from "./Candidates.ts";
 import { type Deliveries, intentOf } from "./Deliveries.ts";
 import { Pacer } from "./Pacer.ts";
+import { isBehindPreview } from "./previews.ts";
 import { RelayLane } from "./RelayLane.ts";
 import { isRelay } from "./relay.ts";
 
@@ -135,6 +137,20 @@ export class Drain {
     this.#timer = undefined;
     this.#resumeAt = undefined;
     this.#core.host.keepAlive(this.#run(first));
+  }
+
+  /** Whether the chat has nothing else to send this moment, and may be written to. */
+  get idle(): boolean {
+    const now = this.#core.now();
+    const busy = this.#running || this.#candidates.held.length > 0;
+    return !busy && Math.max(this.#gate(), this.#paceAt(now)) <= now;
+  }
+
+  /** A call that only shows what is being written: made where the lane is idle, else not at all. */
+  async show(call: () => Promise<SendResult>): Promise<SendResult | undefined> {
+    if (!this.idle || (await this.#attempt.slot()) > this.#core.now() || !this.idle)
+      return undefined;
+    return this.lane(() => this.#attempt.show(call));
   }
 
   /** Runs a call outside the journal in the lane, after what is in flight. */
@@ -309,6 +325,7 @@ export class Drain {
   }
 
   #isBehindAPart(row: OutboxRow): boolean {
+    if (isBehindPreview(this.#core, row)) return true;
     if (row.part === 0) return false;
     const previous = this.#core.journal.outbox.previousPart(row);
     return previous !== undefined && isOpen(previous);

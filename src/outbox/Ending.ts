@@ -110,12 +110,12 @@ export class Ending {
     return undefined;
   }
 
-  /** Proven unsent, and its turn says something else by now. */
-  drop(row: OutboxRow): undefined {
+  /** Proven unsent, and not wanted any more: its turn says something else by now. */
+  drop(row: OutboxRow, reason = "diverged"): undefined {
     this.#core.journal.commit("outbox.markFailed", () => {
       const owed = row.owed;
       this.#core.journal.outbox.move(row, "suppressed", {
-        extra: writeExtra({ ...readExtra(row), reason: "diverged" }),
+        extra: writeExtra({ ...readExtra(row), reason }),
         finished_at: this.#core.now(),
         due_at: owed === 0 ? null : this.#core.now() + this.#core.settings.outbox.leaseMs,
       });
@@ -145,7 +145,7 @@ export class Ending {
     const label = verdict.to === "sent" ? "outbox.markSent" : "outbox.markFailed";
     if (verdict.gateUntil !== undefined) this.#hooks.gate(verdict.gateUntil);
     const written = journal.commit(label, () => {
-      const to = this.#supersededTo(row, verdict);
+      const to = this.#endOf(row, verdict);
       const patch = this.#patchOf(row, { ...verdict, to }, result);
       // Refused and no longer wanted are two moves, in one commit.
       const through = to === "suppressed" ? "failed" : to;
@@ -154,7 +154,8 @@ export class Ending {
         return false;
       }
       if (through !== to) journal.outbox.move(row, to);
-      if (result?.ok && !isRelay(row) && this.#core.channel().capabilities.statuses) {
+      const message = !isRelay(row) && readExtra(row).preview !== true;
+      if (result?.ok && message && this.#core.channel().capabilities.statuses) {
         journal.side.keepReceipt(result.receipt.id, row.turn, row.pos);
       }
       if (typeof patch.address === "string") this.#core.moved(JSON.parse(patch.address) as Address);
@@ -203,9 +204,11 @@ export class Ending {
     this.#hooks.done(row);
   }
 
-  /** A row whose turn now says something else is not repeated: unsent it is dropped, else it stays unknown. */
-  #supersededTo(row: OutboxRow, verdict: Verdict): Verdict["to"] | "suppressed" {
-    if (readExtra(row).superseded !== true || verdict.to !== "failed") return verdict.to;
+  /** Where a row ends that nobody wants by now, or that was a preview only: refused it is dropped. */
+  #endOf(row: OutboxRow, verdict: Verdict): Verdict["to"] | "suppressed" {
+    const { superseded, preview } = readExtra(row);
+    if (preview === true && verdict.to === "dead") return "suppressed";
+    if (superseded !== true || verdict.to !== "failed") return verdict.to;
     const maybe = (verdict.patch.first_maybe_at ?? row.first_maybe_at) !== null;
     return maybe ? "unknown" : "suppressed";
   }
@@ -220,7 +223,10 @@ export class Ending {
     const extra = { ...verdict.extra };
     const patch: Partial<OutboxRow> = { ...verdict.patch, claim: null };
     let owed = verdict.owes & this.#listenedTo(row);
-    if (verdict.to === "suppressed") extra.reason = "diverged";
+    if (verdict.to === "suppressed") {
+      extra.reason = extra.preview ? "refused" : "diverged";
+      owed &= ~OWES.dead;
+    }
     if (verdict.to === "unknown" && extra.superseded === true) {
       extra.held = true;
       if (extra.action === "resent") extra.action = "held";
@@ -229,7 +235,8 @@ export class Ending {
       if (row.error !== null) Object.assign(patch, { error: null, error_kind: null });
       if (result?.ok) patch.receipt = JSON.stringify({ ...result.receipt, at: now });
       // The other chat says when it is sent.
-      if (this.#core.bot.hasAfterSend && !isRelay(row)) owed |= OWES.afterSend;
+      if (this.#core.bot.hasAfterSend && !isRelay(row) && extra.preview !== true)
+        owed |= OWES.afterSend;
     }
     const open = isOpen({ state: verdict.to, extra: writeExtra(extra) });
     if (!open) patch.finished_at = now;

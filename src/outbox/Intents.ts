@@ -5,6 +5,7 @@
  *
  * @module
  */
+import type { RenderedPart } from "../channels/channel.ts";
 import type { Content } from "../channels/content.ts";
 import { PayloadTooLargeError, TurnEndedError } from "../channels/errors.ts";
 import { type OutboxRow, readExtra, writeExtra } from "../journal/records.ts";
@@ -17,6 +18,7 @@ import type { Drain, Started } from "./Drain.ts";
 import { type Decided, type Draft, type Intent, rowsOf } from "./draft.ts";
 import { encodeKey, explicitSlot, fingerprintOf, keyOf, markerOf } from "./keys.ts";
 import { callChannel } from "./platform.ts";
+import { PREVIEW } from "./previews.ts";
 import { Recall } from "./Recall.ts";
 import { relayPart } from "./relay.ts";
 import { type Rendered, renderContent } from "./render.ts";
@@ -40,13 +42,20 @@ export class Intents {
    * @throws {UnsupportedContentError} for content that the channel does not declare
    */
   intend(intent: Intent): Promise<Decided> {
-    const { sends } = intent;
+    return this.track(intent.sends, () => this.#decide(intent));
+  }
+
+  /**
+   * Decides a send as part of its turn, which waits for those that its handler does not.
+   * @throws {TurnEndedError} on a context whose turn is over
+   */
+  track<T>(sends: TurnSends | undefined, decide: () => Promise<T>): Promise<T> {
     if (sends?.closed) {
       return Promise.reject(
         new TurnEndedError("this turn is over; use `client.chat(address)` to send later"),
       );
     }
-    const deciding = this.#decide(intent);
+    const deciding = decide();
     if (sends === undefined) return deciding;
     // The turn waits for sends that its handler did not; their failure is the handler's to see.
     const tracked = deciding
@@ -65,38 +74,59 @@ export class Intents {
   }
 
   async #decide(intent: Intent): Promise<Decided> {
+    const draft = this.draft(intent);
+    const known = this.known(draft);
+    if (known !== undefined) return known;
+    intent.sends?.onNew(draft.slot);
+    return this.finish(draft);
+  }
+
+  /** Names a send, and takes its place in the order of its turn. */
+  draft(intent: Intent, fingerprint?: string): Draft {
     const content = normalise(intent.content);
     const options = checkOptions(intent.options);
     const address = intent.relayTo ?? this.#core.address();
     const slot = this.#slotOf(intent);
     const key = this.#keyOf(intent);
     const encodable = encode(content) !== undefined;
-    const draft: Draft = {
+    return {
       intent: { ...intent, options },
       slot,
       key,
       publicKey: keyOf({ key, slot, part: 0 }, intent.sends?.id),
-      fingerprint: encodable ? fingerprintOf(address, content) : "",
+      fingerprint: fingerprint ?? (encodable ? fingerprintOf(address, content) : ""),
       content,
       address,
       intendedAt: this.#core.now(),
     };
-    const unjournaled = intent.sends?.unjournaled === true;
-    const recorded = options.durability !== "disabled" && !unjournaled;
-    const known = recorded && encodable ? this.#recall.known(draft) : undefined;
-    if (known !== undefined) return known;
-    intent.sends?.onNew(slot);
+  }
+
+  /** Whether a send gets a record. */
+  #isRecorded({ intent }: Draft): boolean {
+    return intent.options.durability !== "disabled" && intent.sends?.unjournaled !== true;
+  }
+
+  /** What the journal knows of a send already. */
+  known(draft: Draft): Promise<Decided> | undefined {
+    // What has no fingerprint cannot be encoded.
+    return this.#isRecorded(draft) && draft.fingerprint !== ""
+      ? this.#recall.known(draft)
+      : undefined;
+  }
+
+  /** Runs the hooks of a new send, records it, and waits where the caller does. */
+  async finish(draft: Draft): Promise<Decided> {
+    const { intent } = draft;
+    const { options, sends } = intent;
     if (this.#core.bot.hasBeforeSend) {
       await this.#runHooks(draft);
-      if (intent.sends?.closed) {
-        throw new TurnEndedError("the turn ended while a `before` hook ran");
-      }
+      if (sends?.closed) throw new TurnEndedError("the turn ended while a `before` hook ran");
       // Another call with the same key may have been recorded while the hooks ran; a slot is this call's own.
-      const shared = options.idempotencyKey !== undefined && recorded && encodable;
-      const meanwhile = shared ? this.#recall.known(draft) : undefined;
+      const meanwhile = options.idempotencyKey === undefined ? undefined : this.known(draft);
       if (meanwhile !== undefined) return meanwhile;
     }
-    if (unjournaled) return this.#bypass(draft, "the journal refuses writes (failOpen)");
+    if (sends?.unjournaled) return this.#bypass(draft, "the journal refuses writes (failOpen)");
+    const recorded = this.#isRecorded(draft);
     const why = recorded ? this.#bypassReason(draft.content) : 'durability is "disabled"';
     if (why !== undefined && intent.relayTo !== undefined) {
       throw new PayloadTooLargeError(`a send to another chat needs a record (${why})`);
@@ -130,14 +160,16 @@ export class Intents {
   /** Runs the hooks, one send of a turn after another, so that its order holds. */
   async #runHooks(draft: Draft): Promise<void> {
     const { sends } = draft.intent;
-    const mine = (sends?.hooks ?? Promise.resolve()).then(() => this.#askHooks(draft));
+    const mine = (sends?.hooks ?? Promise.resolve()).then(() => this.askHooks(draft));
     if (sends !== undefined) sends.hooks = mine.catch(() => undefined);
     await mine;
   }
 
-  async #askHooks(draft: Draft): Promise<void> {
+  /** @param preview whether it is only shown while it is written */
+  async askHooks(draft: Draft, preview = false): Promise<void> {
     let changed: Content = draft.intent.content;
     await this.#core.bot.beforeSend({
+      preview,
       key: draft.publicKey,
       address: draft.address,
       origin: draft.intent.origin,
@@ -160,9 +192,12 @@ export class Intents {
     const turn = intent.sends?.seq ?? this.#core.journal.nextSeq();
     draft.turn = turn;
     const place = `${turn}/${draft.slot}`;
+    const nothing = draft.shown !== undefined && (draft.content.text ?? "").trim() === "";
     const rendered =
       intent.relayTo === undefined
-        ? renderContent(this.#core, draft.content, draft.address, place)
+        ? nothing
+          ? { parts: [], kept: [] }
+          : renderContent(this.#core, draft.content, draft.address, place)
         : { parts: [relayPart(draft.content)], kept: [] };
     if (rendered.parts.length === 0) draft.vetoed ??= "nothing to send";
     const rows = rowsOf(draft, rendered);
@@ -176,7 +211,7 @@ export class Intents {
       this.#core.journal.commit("outbox.insert", () => {
         for (const old of draft.replaces ?? [])
           this.#core.journal.outbox.deleteRow(old.turn, old.pos);
-        this.#insert(rows, rendered.kept);
+        this.insert(rows, rendered.kept);
       });
     } catch (error) {
       if (intent.options.durability !== "best_effort" || intent.relayTo !== undefined) throw error;
@@ -203,8 +238,39 @@ export class Intents {
     return this.#recall.wait(draft, draft.publicKey, intentOf(head), started);
   }
 
+  /** Records a look at an answer that is being written, and sends it: a row beside the answer's own. */
+  preview(draft: Draft, index: number, part: RenderedPart): OutboxRow {
+    const { slot: answer } = draft;
+    const own = { ...draft, slot: `${answer}${PREVIEW}p${index}`, key: null };
+    const [made] = rowsOf(own, { parts: [part], kept: [] });
+    const row: OutboxRow = {
+      ...(made as OutboxRow),
+      content: null,
+      fingerprint: null,
+      extra: writeExtra({ preview: true }),
+    };
+    const started = this.#startNow(draft.intent, row);
+    this.#core.journal.commit("outbox.insert", () => this.insert([row], []));
+    this.#drain.hold(row);
+    this.#drain.kick(started);
+    return row;
+  }
+
+  /**
+   * Records an answer that ends before its source does. Call in the commit that ends its turn: no hook runs,
+   * and its rows are due at once.
+   */
+  freeze(draft: Draft): void {
+    const place = `${draft.intent.sends?.seq ?? 0}/${draft.slot}`;
+    const rendered = renderContent(this.#core, draft.content, draft.address, place);
+    const rows = rowsOf({ ...draft, intendedAt: this.#core.now() }, rendered);
+    for (const row of rows) if (row.part === 0) row.due_at = this.#core.now();
+    this.insert(rows, rendered.kept);
+    this.#core.metrics.count("outboxJournaled", rows.length);
+  }
+
   /** Writes the rows of an intent and arms what wakes them. Call inside a commit. */
-  #insert(rows: readonly OutboxRow[], kept: Rendered["kept"]): void {
+  insert(rows: readonly OutboxRow[], kept: Rendered["kept"]): void {
     const { journal, alarm } = this.#core;
     for (const row of rows) {
       journal.outbox.insert(row);
@@ -226,7 +292,7 @@ export class Intents {
         row.finished_at = now;
         row.extra = writeExtra({ ...readExtra(row), reason: "turn_failed" });
       }
-      this.#insert(rows, failed ? [] : kept);
+      this.insert(rows, failed ? [] : kept);
       this.#core.metrics.count("outboxJournaled", rows.length);
     }
   }

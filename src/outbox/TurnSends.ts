@@ -8,6 +8,7 @@
 import { isRunSlot } from "../flows/records.ts";
 import { PARTS_PER_INTENT } from "../journal/limits.ts";
 import type { OutboxRow } from "../journal/records.ts";
+import type { Draft } from "./draft.ts";
 
 /** A send that is recorded only when its turn settles. */
 export interface SettledIntent {
@@ -15,6 +16,13 @@ export interface SettledIntent {
   kept: { id: string; value: string }[];
   /** Rows of a recorded send that this one replaces. */
   replaces: OutboxRow[];
+}
+
+/** A streamed answer that is not recorded yet. */
+export interface OpenStream {
+  readonly slot: string;
+  /** The turn ends: what becomes the message, if anything does. Reads its source no further. */
+  close(): Draft | undefined;
 }
 
 /** The state of one run's sends. */
@@ -38,6 +46,8 @@ export class TurnSends {
   onCommitted: () => void = () => {};
   /** Keeps the order of sends while `before` hooks run. */
   hooks: Promise<unknown> = Promise.resolve();
+  /** Answers whose source is being read, or failed. */
+  readonly streams = new Set<OpenStream>();
   /** Sends in progress, which the turn waits for. */
   readonly open = new Set<Promise<unknown>>();
   readonly #ordinals = new Map<string, number>();

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { RenderedPart } from "../channels/channel.ts";
 import type { Content } from "../channels/content.ts";
 import type { Address } from "../channels/events.ts";
 import { MAX_VALUE_LENGTH } from "../journal/limits.ts";
@@ -53,6 +54,16 @@ export interface Draft {
   /** Rows of a recorded send that this one replaces. */
   replaces?: OutboxRow[];
   vetoed?: string;
+  /** Of a streamed answer: what the chat shows of these parts already. */
+  shown?: (parts: readonly RenderedPart[]) => Shown;
+}
+
+/** What the chat shows of a streamed answer. */
+export interface Shown {
+  /** By part: the preview, where it has one. */
+  parts: readonly (Pick<OutboxExtra, "edits" | "same" | "late"> | undefined)[];
+  /** Places of previews that the answer does not use. */
+  strays: number[];
 }
 
 function timeOf(value: number | Date | undefined): number | undefined {
@@ -84,6 +95,12 @@ export function rowsOf(draft: Draft, rendered: Rendered): OutboxRow[] {
   const dueAt = suppressed || (intent.sends !== undefined && intent.wait) ? null : (at ?? now);
   const parts =
     rendered.parts.length > 0 ? rendered.parts : [{ kind: "other" as const, request: {} }];
+  const { parts: previews = [], strays = [] } = draft.shown?.(rendered.parts) ?? {};
+  const extraOf = (index: number): OutboxExtra => ({
+    ...extra,
+    ...previews[index],
+    ...(strays.length > 0 && index === parts.length - 1 ? { strays } : {}),
+  });
   return parts.map((part, index) => ({
     turn,
     pos: base + index,
@@ -111,6 +128,6 @@ export function rowsOf(draft: Draft, rendered: Rendered): OutboxRow[] {
     origin: intent.origin,
     owed: 0,
     address: intent.relayTo === undefined ? null : JSON.stringify(intent.relayTo),
-    extra: writeExtra(extra),
+    extra: writeExtra(extraOf(index)),
   }));
 }

@@ -6,15 +6,17 @@
  */
 import { isOpen, type OutboxRow } from "../journal/records.ts";
 import type { Core } from "../objects/Core.ts";
+import { leaveBehind } from "./previews.ts";
 
 /**
- * Lets the part behind `row` go, or die with it. Call in the commit that changed `row`; does nothing
+ * Lets the part behind `row` go, or die with it, and what it leaves to do. Call in the commit that changed `row`; does nothing
  * while `row` is open.
  *
  * @param isHeld whether a live turn delivers the part by itself
  */
 export function follow(core: Core, row: OutboxRow, isHeld: (next: OutboxRow) => boolean): void {
   if (isOpen(row)) return;
+  leaveBehind(core, row);
   const { outbox } = core.journal;
   const now = core.now();
   for (const next of outbox.partsOf(row)) {

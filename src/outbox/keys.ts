@@ -10,7 +10,7 @@ import { createHash } from "node:crypto";
 /** Encodes what separates the pieces of a key. */
 export function encodeKey(part: string): string {
   return part.replace(
-    /[%#~:/=]/g,
+    /[%#~:/=!]/g,
     (c) => `%${c.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`,
   );
 }

@@ -7,12 +7,13 @@
 import type {
   AnyChannel,
   ChannelIo,
+  Outbound,
   ReconcileResult,
   SendIo,
   SendResult,
 } from "../channels/channel.ts";
 import type { JsonObject } from "../channels/content.ts";
-import { HoldfastError } from "../channels/errors.ts";
+import { HoldfastError, UnsupportedContentError } from "../channels/errors.ts";
 import type { Address } from "../channels/events.ts";
 import type { StepLabel } from "../journal/labels.ts";
 import type { OutboxRow } from "../journal/records.ts";
@@ -37,15 +38,31 @@ function sendIo(
   return { ...core.channelIo(channel, signal), address, marker };
 }
 
-/**
- * One platform call with its deadline. What cannot be shown to be a refusal is `maybe_sent`. The only
- * place that calls `channel.send`; starts the call before its first await.
- */
-export async function callChannel(
+/** One call of a channel's outbound half. */
+export type ChannelCall = (
+  outbound: Outbound<unknown>,
+  io: SendIo<unknown>,
+) => Promise<SendResult> | undefined;
+
+/** Sends a rendered part. The only place that calls `channel.send`. */
+export function callChannel(
   core: Core,
   address: Address,
   marker: string,
   request: JsonObject,
+): Promise<SendResult> {
+  return callWithin(core, address, marker, (outbound, io) => outbound.send(request, io));
+}
+
+/**
+ * One platform call with its deadline. What cannot be shown to be a refusal is `maybe_sent`; starts the call
+ * before its first await.
+ */
+export async function callWithin(
+  core: Core,
+  address: Address,
+  marker: string,
+  call: ChannelCall,
 ): Promise<SendResult> {
   const abort = new AbortController();
   const limit = core.settings.outbox.sendTimeoutMs;
@@ -54,7 +71,10 @@ export async function callChannel(
   let sending: Promise<SendResult>;
   try {
     const channel = core.channel();
-    sending = channel.outbound.send(request, sendIo(core, channel, abort.signal, address, marker));
+    const io = sendIo(core, channel, abort.signal, address, marker);
+    const called = call(channel.outbound, io);
+    if (called === undefined) throw new UnsupportedContentError(`${channel.name} cannot do that`);
+    sending = called;
   } catch (error) {
     // The connection is not configured, or its code failed before any call.
     return notSent(core, error);

@@ -8,7 +8,7 @@ import type { JsonObject } from "../channels/content.ts";
 import { PayloadTooLargeError } from "../channels/errors.ts";
 import type { Address } from "../channels/events.ts";
 import { PARTS_PER_INTENT } from "../journal/limits.ts";
-import type { OutboxRow } from "../journal/records.ts";
+import { type OutboxRow, readExtra } from "../journal/records.ts";
 import type { Core } from "../objects/Core.ts";
 import { forRender, type NormalContent, renderButtons } from "./content.ts";
 import { fingerprintOf } from "./keys.ts";
@@ -64,7 +64,9 @@ export function resplit(core: Core, row: OutboxRow): JsonObject | "replaced" | u
   const untouched = rows.every(
     (one) => one.state === "pending" && one.attempts === 0 && one.first_maybe_at === null,
   );
-  if (row.part !== 0 || !untouched) return undefined;
+  // What is shown of a streamed answer was split with it.
+  const shown = rows.some((one) => readExtra(one).edits !== undefined);
+  if (row.part !== 0 || !untouched || shown) return undefined;
   const address = row.address === null ? core.address() : (JSON.parse(row.address) as Address);
   let rendered: Rendered;
   try {

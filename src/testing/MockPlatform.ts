@@ -51,6 +51,17 @@ export interface PlatformCall {
   marker: string;
   /** Counts calls of this platform from 1. */
   n: number;
+  /** The message that it changes, or the draft that it shows; absent for a send. */
+  changes?: string;
+}
+
+/** A text that a message, or a draft, was given later. */
+export interface Revision {
+  /** The message's id, or the draft's. */
+  id: string;
+  chat: string;
+  text: string;
+  at: number;
 }
 
 /** A platform in memory. */
@@ -59,6 +70,10 @@ export class MockPlatform {
   readonly ledger: LedgerEntry[] = [];
   /** Every call that reached the platform, accepted or not. */
   readonly calls: PlatformCall[] = [];
+  /** Every revision of a message that was accepted, as streamed answers make them. */
+  readonly revisions: Revision[] = [];
+  /** Every draft that was shown. */
+  readonly drafts: Revision[] = [];
   /** Typing signals, by chat. */
   readonly typing: string[] = [];
   /** Files that the bot may download, by id. */
@@ -104,20 +119,57 @@ export class MockPlatform {
     };
   }
 
-  async send(
+  send(
     chat: string,
     text: string,
     buttons: LedgerEntry["buttons"],
     marker: string,
   ): Promise<SendResult> {
-    const call = { chat, text, marker, n: this.calls.length + 1 };
+    return this.#call({ chat, text, marker }, () => this.#accept(chat, text, buttons, marker));
+  }
+
+  /** Gives a message another text, or refuses as it would a send. */
+  revise(
+    chat: string,
+    id: string,
+    text: string,
+    buttons: LedgerEntry["buttons"],
+  ): Promise<SendResult> {
+    return this.#call({ chat, text, marker: "", changes: id }, () => {
+      const entry = this.ledger.find((one) => one.id === id && !one.deleted);
+      if (entry === undefined) return undefined;
+      entry.text = text;
+      entry.buttons = buttons;
+      this.revisions.push({ id, chat, text, at: this.#clock.now() });
+      return { id, kind: "text" };
+    });
+  }
+
+  /** Shows a draft. */
+  draft(chat: string, id: string, text: string): Promise<SendResult> {
+    return this.#call({ chat, text, marker: "", changes: id }, () => {
+      this.drafts.push({ id, chat, text, at: this.#clock.now() });
+      return { id, kind: "text" };
+    });
+  }
+
+  /** A call, as the fault of the moment has it. */
+  async #call(
+    about: Omit<PlatformCall, "n">,
+    accept: () => PartReceipt | undefined,
+  ): Promise<SendResult> {
+    const call = { ...about, n: this.calls.length + 1 };
     this.calls.push(call);
     const fault = this.fault(call);
     const latency = this.latency();
     if (latency > 0) await sleep(this.#clock, latency);
     switch (fault?.type) {
-      case undefined:
-        return { ok: true, receipt: this.#accept(chat, text, buttons, marker) };
+      case undefined: {
+        const receipt = accept();
+        return receipt === undefined
+          ? { ok: false, kind: "not_found", evidence: "not_sent", message: "no such message" }
+          : { ok: true, receipt };
+      }
       case "refuse":
         return {
           ok: false,
@@ -138,17 +190,17 @@ export class MockPlatform {
       case "drop":
         throw new Error("connection reset");
       case "acceptThenDrop":
-        this.#accept(chat, text, buttons, marker);
+        accept();
         throw new Error("connection reset");
       case "acceptThenHang":
-        this.#accept(chat, text, buttons, marker);
+        accept();
         return new Promise(() => {});
       case "hang":
         return new Promise(() => {});
       case "serverError":
         return { ok: false, kind: "transient", evidence: "maybe_sent", message: "502 bad gateway" };
       case "noId":
-        this.#accept(chat, text, buttons, marker);
+        accept();
         return { ok: true, receipt: { id: "", kind: "text" } };
     }
   }

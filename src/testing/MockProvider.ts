@@ -90,6 +90,7 @@ function capabilitiesOf(platform: MockPlatform, given: Partial<Capabilities> = {
     typing: true,
     reactions: true,
     finalizeInPlace: true,
+    streaming: { everyMs: 1_000 },
     redelivery: { behaviour: "until answered with success", windowMs: DAY_MS },
     deadlineMs: 10_000,
     journalFailure: { status: 503, retryAfterSeconds: 1 },
@@ -129,12 +130,7 @@ export function mockProvider(options: MockProviderOptions): Channel<MockPlatform
         ? { prepare: async (request: JsonObject) => ({ ok: true as const, request }) }
         : {}),
       send: (request, io) =>
-        platform.send(
-          textOf(request.chat),
-          textOf(request.text),
-          (request.buttons ?? []) as { text: string; value: string }[],
-          io.marker,
-        ),
+        platform.send(textOf(request.chat), textOf(request.text), buttonsOf(request), io.marker),
       ...(platform.class === "provable"
         ? { reconcile: (query) => platform.reconcile(query.marker) }
         : {}),
@@ -143,6 +139,14 @@ export function mockProvider(options: MockProviderOptions): Channel<MockPlatform
         platform.edit(message.id, content.text ?? "")
           ? { ok: true, receipt: { id: message.id, kind: "text" } }
           : { ok: false, kind: "not_found", evidence: "not_sent", message: "no such message" },
+      revise: (message, request) =>
+        platform.revise(message.address.chat, message.id, textOf(request.text), buttonsOf(request)),
+      ...(capabilities.streaming?.draft === undefined
+        ? {}
+        : {
+            draft: (draft) =>
+              platform.draft(draft.address.chat, draft.id, textOf(draft.request.text)),
+          }),
       delete: async (message) =>
         platform.remove(message.id)
           ? { ok: true, receipt: { id: message.id, kind: "text" } }
@@ -156,6 +160,10 @@ export function mockProvider(options: MockProviderOptions): Channel<MockPlatform
     ...(options.media === true ? { media: mockMedia(platform, name) } : {}),
   };
   return channel;
+}
+
+function buttonsOf(request: JsonObject): LedgerEntry["buttons"] {
+  return (request.buttons ?? []) as LedgerEntry["buttons"];
 }
 
 function textOf(value: unknown): string {

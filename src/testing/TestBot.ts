@@ -18,10 +18,10 @@ import { ActorClient } from "../turns/ActorClient.ts";
 import type { Bot } from "../turns/Bot.ts";
 import type { Announcements, BotRuntime } from "../turns/BotRuntime.ts";
 import type { Client } from "../turns/Client.ts";
-import { refuseFetch, withFetch } from "./fetchScope.ts";
 import type { MockPlatform } from "./MockPlatform.ts";
 import { NodeRuntime, type ProbeHit } from "./node/NodeRuntime.ts";
 import { busyUntil } from "./quiet.ts";
+import { refuseFetch, within } from "./scope.ts";
 import { standIn } from "./standIn.ts";
 import { TestUser, type UserOptions } from "./TestUser.ts";
 
@@ -293,6 +293,7 @@ export class TestBot {
     const bot = this.#bot;
     const channels = this.#channels;
     const announced = this.announced;
+    const here = <T>(run: () => T) => within({ answer, clock: this.runtime.clock }, run);
     return {
       id: bot.id,
       scope: bot.scope,
@@ -306,20 +307,20 @@ export class TestBot {
       handles: (kind) => bot.handles(kind),
       flowOf: (name, version) => bot.flowOf(name, version),
       isCommand: (text) => bot.isCommand(text),
-      handle: (context) => withFetch(answer, () => bot.handle(context)),
+      handle: (context) => here(() => bot.handle(context)),
       get hasBeforeSend() {
         return bot.hasBeforeSend;
       },
-      beforeSend: (send) => withFetch(answer, () => bot.beforeSend(send)),
+      beforeSend: (send) => here(() => bot.beforeSend(send)),
       get hasAfterSend() {
         return bot.hasAfterSend;
       },
-      afterSend: (event, tools) => withFetch(answer, () => bot.afterSend(event, tools)),
+      afterSend: (event, tools) => here(() => bot.afterSend(event, tools)),
       // Every announcement is recorded, so every one has a listener.
       hasListener: (kind) => kind !== "status" || bot.hasListener(kind),
       announce: async (kind, event, tools) => {
         announced.push({ kind, event } as Announced);
-        await withFetch(answer, () => bot.announce(kind, event, tools));
+        await here(() => bot.announce(kind, event, tools));
       },
     };
   }

@@ -17,8 +17,9 @@ export {
   type CrashScenario,
   crashEverywhere,
 } from "./crashEverywhere.ts";
-export { type Fault, type LedgerEntry, MockPlatform } from "./MockPlatform.ts";
+export { type Fault, type LedgerEntry, MockPlatform, type Revision } from "./MockPlatform.ts";
 export { MockProvider, type MockProviderOptions, mockProvider } from "./MockProvider.ts";
+export { ModelStream, type ModelStreamOptions } from "./ModelStream.ts";
 export { type Announced, type TestBot, type TestBotOptions, testBot } from "./TestBot.ts";
 export type { TestUser, UserEvent, UserOptions } from "./TestUser.ts";
 export {

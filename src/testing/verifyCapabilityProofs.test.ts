@@ -26,6 +26,7 @@ function proofsOf(channel: Mock): CapabilityProofs<MockPlatform> {
   const undeclared = new Set([
     "template",
     "markerWindow",
+    "draft",
     "statuses",
     "pacing",
     "serialRedelivery",
@@ -146,7 +147,7 @@ describe("found is", () => {
 
   test("a flag without its function, and a function without its flag", async () => {
     const base = channelOf();
-    const { edit: _, ...rest } = base.outbound;
+    const { edit: _, revise: _revise, ...rest } = base.outbound;
     const mute: Mock = { ...base, outbound: rest };
     expect(await problemsOf(mute, proofsOf(base))).toEqual([
       "edit: declared, but there is no function for it",

@@ -22,7 +22,7 @@ const kind = (name: ContentKind): Question => ({
 const delivery = (name: DeliveryClass): Question => ({
   declared: ({ capabilities }) => capabilities.delivery.class === name,
 });
-const given = (name: "pacing" | "statuses"): Question => ({
+const given = (name: "pacing" | "statuses" | "streaming"): Question => ({
   declared: ({ capabilities }) => capabilities[name] !== undefined,
 });
 
@@ -62,7 +62,15 @@ const QUESTIONS = {
   delete: flag("delete", "delete"),
   typing: flag("typing", "typing"),
   reactions: flag("reactions", "react"),
-  finalizeInPlace: flag("finalizeInPlace", "edit"),
+  /** A message becomes what a rendered part says, and a repeat of that changes nothing. */
+  finalizeInPlace: flag("finalizeInPlace", "revise"),
+  /** Previews at the declared pace are no more than the platform takes. */
+  streaming: given("streaming"),
+  /** A draft is shown, and gone once its message is there. */
+  draft: {
+    declared: ({ capabilities }) => capabilities.streaming?.draft !== undefined,
+    code: ({ outbound }) => outbound.draft !== undefined,
+  },
   keyed: delivery("keyed"),
   provable: delivery("provable"),
   blind: delivery("blind"),
@@ -183,7 +191,7 @@ function contradictions(channel: AnyChannel): string[] {
     if (code === undefined) continue;
     const says = declared(channel);
     if (says && !code(channel)) found.push(`${name}: declared, but there is no function for it`);
-    // Several capabilities may share a function; only its own flag must be set where it is there.
+    // A preview may be revised where no final message is made of it.
     if (!says && name !== "finalizeInPlace" && code(channel)) {
       found.push(`${name}: there is a function for it, but it is not declared`);
     }

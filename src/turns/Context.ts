@@ -8,6 +8,7 @@ import type { Content, Json, JsonObject } from "../channels/content.ts";
 import type { Address, ChatInfo, InboundEvent, MediaRef, Sender } from "../channels/events.ts";
 import type { Flow, StartedRun, StartOptions } from "../flows/types.ts";
 import type { Log } from "../host/Host.ts";
+import type { StreamOptions, StreamSource } from "../streams/types.ts";
 import type { Duration } from "../time/duration.ts";
 import type { Client } from "./Client.ts";
 import type { History } from "./history.ts";
@@ -103,6 +104,16 @@ export interface Context<Env = unknown, Shape = unknown> {
   send(content: Content, options?: SendOptions): Promise<SendResult>;
   /** Sends several messages in order; never throws for delivery. */
   sendBatch(contents: readonly Content[], options?: SendOptions): Promise<BatchResult>;
+  /**
+   * Answers with a text that is still being written, by a model for instance: the chat sees it grow, and once
+   * the source is at its end, the whole is delivered as by `reply`. A replay of the turn reads the source anew
+   * and goes on with the message that is there; once the answer is recorded, it is not read again.
+   *
+   * @throws whatever the source threw; what it gave until then becomes the message (`onInterrupt`)
+   * @throws {DeliveryError} when the send died
+   * @throws {PayloadTooLargeError} for more than `outbox.maxPayloadBytes`
+   */
+  stream(source: StreamSource, options?: StreamOptions): Promise<SendResult>;
   /** Records a send and goes on; it survives a throw of the handler, unless `when` is `"settled"`. */
   enqueue(content: Content, options?: EnqueueOptions): Promise<SendResult>;
   /**

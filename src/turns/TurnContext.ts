@@ -27,6 +27,7 @@ import type { Outcome } from "../outbox/Deliveries.ts";
 import type { Decided } from "../outbox/draft.ts";
 import { actorAt } from "../outbox/relay.ts";
 import { errorOf, reasonOf, receiptOf } from "../outbox/results.ts";
+import type { StreamOptions, StreamSource } from "../streams/types.ts";
 import type { Duration } from "../time/duration.ts";
 import { batchOf } from "./batch.ts";
 import type { Client } from "./Client.ts";
@@ -139,6 +140,16 @@ export class TurnContext implements EngineContext {
 
   enqueue(content: Content, options: EnqueueOptions = {}): Promise<SendResult> {
     return this.#say(content, options, false);
+  }
+
+  stream(source: StreamSource, options: StreamOptions = {}): Promise<SendResult> {
+    const { sends, steps } = this.#turn;
+    const { signal } = this;
+    return this.#tell(
+      this.#parts.outbox.stream({ sends, scope: steps.scope(), source, options, signal }),
+      true,
+      true,
+    );
   }
 
   sendBatch(contents: readonly Content[], options: SendOptions = {}): Promise<BatchResult> {
@@ -266,9 +277,11 @@ export class TurnContext implements EngineContext {
       relayTo === undefined ? decided : handedOver(decided),
     );
     // That the other chat goes on with it is what a relay promises, and no reason to throw.
-    const strict = relayTo === undefined;
-    const saying = deciding.then((decided) => this.#result(decided, wait, strict));
-    const said = this.#outlive(saying);
+    return this.#tell(deciding, wait, relayTo === undefined);
+  }
+
+  #tell(deciding: Promise<Decided>, wait: boolean, strict: boolean): Promise<SendResult> {
+    const said = this.#outlive(deciding.then((decided) => this.#result(decided, wait, strict)));
     // A send that nobody awaits must not fail the process; whoever awaits it still sees the error.
     said.catch(() => undefined);
     return said;

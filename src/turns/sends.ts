@@ -98,6 +98,11 @@ export interface OutgoingSend {
   readonly address: Address;
   content: Content;
   readonly origin: "bot" | "runtime" | "relay";
+  /**
+   * Whether this only shows an answer that is still being written (`ctx.stream`): the hook is asked again
+   * for each look at it, and at last for the whole.
+   */
+  readonly preview: boolean;
   /** Stops the send; it is recorded as suppressed with this reason. */
   cancel(reason?: string): void;
 }

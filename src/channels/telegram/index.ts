@@ -36,6 +36,9 @@ export const telegramCapabilities: Capabilities = {
   typing: true,
   reactions: true,
   finalizeInPlace: true,
+  // Edits count like messages: one a second in a chat, 20 a minute in a group (see `pacing`). A minute of an
+  // answer in a group takes 15 of those and leaves the rest to messages.
+  streaming: { everyMs: 1_000, groupEveryMs: 4_000, draft: "direct" },
   redelivery: {
     behaviour:
       "Any answer but 2xx is repeated: at once, then after 2, 4, 8 … s up to about 2 min (or after Retry-After), in order per chat, until the message is 24 h old; a button press for 150 s.",

@@ -51,6 +51,33 @@ export const outbound: Outbound<TelegramConfig> = {
   readdress,
   send,
   edit,
+  async revise(message, request, io) {
+    const target = messageFields(message);
+    if (target === undefined) return noSuchMessage(message.id);
+    const { text, entities, reply_markup } = isObject(request.body) ? request.body : {};
+    const body: Record<string, Json> = { ...target, text: text ?? "" };
+    if (entities !== undefined) body.entities = entities;
+    if (reply_markup !== undefined) body.reply_markup = reply_markup;
+    const reply = await call(io, "editMessageText", body);
+    return reply.outcome === "ok" || isNotModified(reply)
+      ? done(message.id)
+      : failureOf(reply, message.address);
+  },
+  async draft({ id, address, request }, io) {
+    // In other threads the method would reach the bot's own chat with the person.
+    if (/\D/.test(address.thread ?? ""))
+      return refusal("unsupported_content", "a draft is shown in chats with the bot itself only");
+    const { text, entities } = isObject(request.body) ? request.body : {};
+    const body: Record<string, Json> = {
+      ...targetFields(address),
+      // Any number but 0; the same one keeps the same draft.
+      draft_id: Number.parseInt(id.slice(0, 7), 16) + 1,
+      text: text ?? "",
+    };
+    if (entities !== undefined) body.entities = entities;
+    const reply = await call(io, "sendMessageDraft", body);
+    return reply.outcome === "ok" ? done(id) : failureOf(reply, address);
+  },
   async selfTest(io) {
     return (await call(io, "getMe", {})).outcome === "ok";
   },

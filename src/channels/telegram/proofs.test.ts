@@ -200,16 +200,55 @@ const proofs: CapabilityProofs<TelegramConfig> = {
     expect(sim.screen(501)[0]?.reactions).toEqual(["🔥"]);
   },
   async finalizeInPlace(channel) {
-    const { sim, send, io } = setUp(channel);
+    const { sim, send, render, io } = setUp(channel);
     await send({ text: "…" });
-    const final: PlainContent = {
+    const final = render({
       format: "markdown",
       text: "**done**",
       buttons: [[{ text: "ok", value: "1" }]],
-    };
-    await channel.outbound.edit?.({ id: "1", address: ann }, final, io);
+    })[0]?.request;
+    // The second is refused as "not modified", which is what was wanted.
+    for (const _time of [1, 2]) {
+      const result = await channel.outbound.revise?.({ id: "1", address: ann }, final ?? {}, io);
+      expect(result).toEqual({ ok: true, receipt: { id: "1", kind: "text" } });
+    }
     expect(sim.screen(501)).toMatchObject([{ text: "done", buttons: [[{ text: "ok" }]] }]);
     expect(sim.sent).toHaveLength(1);
+    expect(sim.calls.at(-1)?.params.entities).toEqual([{ type: "bold", offset: 0, length: 4 }]);
+    sim.fault({ type: "rateLimit", retryAfter: 3 });
+    const limited = await channel.outbound.revise?.({ id: "1", address: ann }, final ?? {}, io);
+    expect(limited).toMatchObject({
+      kind: "rate_limit",
+      evidence: "not_sent",
+      retryAfterMs: 3_000,
+    });
+  },
+  streaming(channel) {
+    const { pacing, streaming } = channel.capabilities;
+    // No more previews than messages are allowed, for as long as they last.
+    expect(streaming?.everyMs).toBeGreaterThanOrEqual(pacing?.direct.perMs ?? Number.NaN);
+    expect(streaming?.groupEveryMs).toBeGreaterThanOrEqual(pacing?.group?.perMs ?? Number.NaN);
+  },
+  async draft(channel) {
+    const { sim, send, render, io } = setUp(channel);
+    const show = (text: string, address: Address = ann) =>
+      channel.outbound.draft?.(
+        { id: "0123456789abcdef", address, request: render({ text }, address)[0]?.request ?? {} },
+        io,
+      );
+    expect(await show("wri")).toMatchObject({ ok: true });
+    expect(await show("writing")).toMatchObject({ ok: true });
+    expect(sim.draft(501)).toBe("writing");
+    expect(new Set(sim.calls.map(({ params }) => params.draft_id)).size).toBe(1);
+    expect(sim.screen(501)).toEqual([]);
+    await send({ text: "written" });
+    expect(sim.draft(501)).toBeUndefined();
+    // In groups there are none, and in a business chat it would show up in the wrong place.
+    const group = await show("x", telegram.address(-100));
+    expect(group).toMatchObject({ ok: false, evidence: "not_sent" });
+    expect(await show("x", telegram.address(501, { thread: "business-1" }))).toMatchObject({
+      kind: "unsupported_content",
+    });
   },
   async blind(channel) {
     const { sim, send } = setUp(channel);

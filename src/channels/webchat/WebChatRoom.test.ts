@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { ServerFrame } from "./protocol.ts";
 import { RETENTION_MS } from "./RoomStore.ts";
 import {
   acks,
@@ -6,6 +7,7 @@ import {
   deliver,
   NAME,
   nacks,
+  reopen,
   replay,
   room,
   say,
@@ -13,6 +15,40 @@ import {
   texts,
   world,
 } from "./roomLab.ts";
+
+describe("what the bot is writing", () => {
+  const drafts = (frames: ServerFrame[]) => frames.filter((frame) => frame.t === "draft");
+
+  test("is shown to pages as what is new of it, and never recorded", () => {
+    room.draft({ id: "d", message: { text: "one" } });
+    room.draft({ id: "d", message: { text: "one two" } });
+    room.draft({ id: "e", message: { text: "one" } });
+    expect(world.wire).toEqual([
+      { t: "draft", id: "d", keep: 0, text: "one" },
+      { t: "draft", id: "d", keep: 3, text: " two" },
+      { t: "draft", id: "e", keep: 0, text: "one" },
+    ]);
+    expect(world.tables()).toBe(0);
+  });
+
+  test("is told as a whole to a page that comes later, and by a room that lost its memory", () => {
+    room.draft({ id: "d", message: { text: "one" } });
+    room.draft({ id: "d", message: { text: "one two" } });
+    expect(drafts(replay().frames)).toEqual([{ t: "draft", id: "d", keep: 0, text: "one two" }]);
+    reopen();
+    room.draft({ id: "d", message: { text: "one two three" } });
+    expect(drafts(world.wire).at(-1)).toMatchObject({ keep: 0, text: "one two three" });
+  });
+
+  test("is over with the message, and after half a minute of silence", () => {
+    room.draft({ id: "d", message: { text: "one" } });
+    deliver("m1", "one two");
+    expect(drafts(replay().frames)).toEqual([]);
+    room.draft({ id: "f", message: { text: "x" } });
+    world.now += 30_000;
+    expect(drafts(replay().frames)).toEqual([]);
+  });
+});
 
 describe("what the user says", () => {
   test("goes to the chat's actor of the same name, as a message under the page's id", async () => {

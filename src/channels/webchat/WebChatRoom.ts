@@ -14,11 +14,13 @@ import { Forwarder, MAX_OPEN, RETRY_MS } from "./Forwarder.ts";
 import type { LogTable } from "./LogTable.ts";
 import {
   type ClientFrame,
+  DRAFT_MS,
   encodeFrame,
   parseFrame,
   type RoomAnswer,
   type RoomCalls,
   type ServerFrame,
+  type WebMessage,
 } from "./protocol.ts";
 import { RoomStore } from "./RoomStore.ts";
 import { type UserBody, type UserRow, userEntry } from "./rows.ts";
@@ -50,6 +52,8 @@ export class WebChatRoom {
   readonly #store: RoomStore;
   readonly #log: LogTable;
   readonly #forwarder: Forwarder;
+  /** What the bot is writing. In memory only: a room that lost it is told all of it again. */
+  #writing: { id: string; message: WebMessage; at: number } | undefined;
 
   /**
    * Never throws and touches no storage.
@@ -81,6 +85,8 @@ export class WebChatRoom {
         return JSON.stringify(this.remove(input as RoomCalls["remove"]));
       case "typing":
         return JSON.stringify(this.typing());
+      case "draft":
+        return JSON.stringify(this.draft(input as RoomCalls["draft"]));
       default:
         throw new Error(`a web chat has no method "${method}"`);
     }
@@ -97,6 +103,7 @@ export class WebChatRoom {
       return added;
     });
     if (fresh) {
+      this.#writing = undefined;
       const entry = { seq, at: now, kind: "bot" as const, mid: marker, message };
       this.#show({ t: "log", entries: [entry] });
     } else {
@@ -119,6 +126,16 @@ export class WebChatRoom {
   typing(): RoomAnswer {
     if (this.#sockets.count() > 0) this.#show({ t: "typing", ms: TYPING_MS });
     return { ok: true, id: "", seq: 0 };
+  }
+
+  /** Shows what the bot is writing: only what is new of it. Nothing is recorded. */
+  draft({ id, message }: RoomCalls["draft"]): RoomAnswer {
+    const refusal = refusalOf(id, message);
+    if (refusal !== undefined) return refusal;
+    const before = this.#writing?.id === id ? (this.#writing.message.text ?? "") : "";
+    this.#writing = { id, message, at: this.#host.clock.now() };
+    if (this.#sockets.count() > 0) this.#show(draftFrame(id, message, before));
+    return { ok: true, id, seq: 0 };
   }
 
   /** One frame of a page, admitted by the gate. */
@@ -148,6 +165,9 @@ export class WebChatRoom {
       socket.send(encodeFrame({ t: "log", entries, replay: true }));
     }
     socket.send(encodeFrame({ t: "ready", seq: end }));
+    const draft = this.#writing;
+    if (draft !== undefined && this.#host.clock.now() - draft.at < DRAFT_MS)
+      socket.send(encodeFrame(draftFrame(draft.id, draft.message)));
     socket.greet();
   }
 
@@ -224,6 +244,19 @@ function bodyOf(frame: Exclude<ClientFrame, { t: "hello" }>): UserBody {
   if (frame.t === "msg") return { text: frame.text };
   const { mid, value, label } = frame;
   return label === undefined ? { mid, value } : { mid, value, label };
+}
+
+function draftFrame(id: string, message: WebMessage, before = ""): ServerFrame {
+  const { text = "", spans } = message;
+  let keep = 0;
+  while (keep < text.length && text[keep] === before[keep]) keep += 1;
+  return {
+    t: "draft",
+    id,
+    keep,
+    text: text.slice(keep),
+    ...(spans === undefined ? {} : { spans }),
+  };
 }
 
 function nack(cid: string, afterMs: number, stored: boolean): ServerFrame {

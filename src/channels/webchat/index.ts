@@ -35,6 +35,8 @@ export const webchatCapabilities: Capabilities = {
   typing: true,
   reactions: false,
   finalizeInPlace: true,
+  // Each look is one request to the room; half a second reads as writing.
+  streaming: { everyMs: 500, draft: "all" },
   redelivery: {
     behaviour:
       "The page keeps a message until it is acknowledged and sends it again, over reconnects and reloads, for as long as its tab lives; the room also forwards what it has stored by itself, with backoff.",

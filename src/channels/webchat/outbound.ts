@@ -27,6 +27,13 @@ export const outbound: Outbound<WebChatConfig> = {
     if (!answer.ok && answer.kind === "not_found") return done(message.id, "text");
     return resultOf(answer, "text");
   },
+  async revise(message, request, io) {
+    const answer = await call(io, message.address, "edit", { id: message.id, message: request });
+    return resultOf(answer, "text");
+  },
+  async draft({ id, address, request }, io) {
+    return resultOf(await call(io, address, "draft", { id, message: request }), "text");
+  },
   async typing(address, io) {
     await call(io, address, "typing", {});
   },

@@ -40,9 +40,10 @@ function setUp(channel: WebChat) {
     marker: "m1",
     address,
   };
+  const render = (content: Partial<PlainContent>) =>
+    channel.outbound.render({ format: "plain", ...content }, { address, options: io.options });
   const send = async (content: Partial<PlainContent>, marker = "m") => {
-    const full: PlainContent = { format: "plain", ...content };
-    const parts = channel.outbound.render(full, { address, options: io.options });
+    const parts = render(content);
     const results: SendResult[] = [];
     for (const [at, { request }] of parts.entries()) {
       results.push(await channel.outbound.send(request, { ...io, marker: `${marker}${at + 1}` }));
@@ -73,6 +74,7 @@ function setUp(channel: WebChat) {
   return {
     world,
     io,
+    render,
     send,
     say,
     shown,
@@ -175,15 +177,40 @@ const proofs: CapabilityProofs<WebChatConfig> = {
     expect(world.wire).toMatchObject([{ t: "typing" }]);
   },
   async finalizeInPlace(channel) {
-    const { send, shown, io } = setUp(channel);
+    const { send, shown, render, io } = setUp(channel);
     await send({ text: "…" });
-    const final: PlainContent = {
+    const [final] = render({
       format: "markdown",
       text: "**done**",
       buttons: [[{ text: "ok", value: "1" }]],
-    };
-    await channel.outbound.edit?.({ id: "m1", address }, final, io);
+    });
+    for (const _ of [1, 2]) {
+      const message = { id: "m1", address };
+      const done = await channel.outbound.revise?.(message, final?.request ?? {}, io);
+      expect(done).toEqual({ ok: true, receipt: { id: "m1", kind: "text" } });
+    }
     expect(await shown()).toMatchObject([{ text: "done", buttons: [[{ text: "ok" }]] }]);
+  },
+  streaming(channel) {
+    // The room sets no limit; each look is a request that is paid for.
+    expect(channel.capabilities.streaming?.everyMs).toBeGreaterThanOrEqual(250);
+  },
+  async draft(channel) {
+    const { send, shown, render, io, world } = setUp(channel);
+    const show = (text: string) =>
+      channel.outbound.draft?.(
+        { id: "d1", address, request: render({ format: "markdown", text })[0]?.request ?? {} },
+        io,
+      );
+    expect(await show("It is")).toMatchObject({ ok: true });
+    await show("It is **so**");
+    expect(world.wire).toEqual([
+      { t: "draft", id: "d1", keep: 0, text: "It is" },
+      { t: "draft", id: "d1", keep: 5, text: " so", spans: [{ start: 6, end: 8, type: "bold" }] },
+    ]);
+    expect(await shown()).toEqual([]);
+    await send({ text: "It is so." });
+    expect(await shown()).toEqual([{ text: "It is so." }]);
   },
   async keyed(channel) {
     const { send, shown, reopen, loseAnswers } = setUp(channel);

@@ -16,6 +16,9 @@ import { fits } from "../../text/measure.ts";
 /** The most code points of one text, either way. */
 export const TEXT_LIMIT = 16_000;
 
+/** How long a draft is shown that is not shown again, in ms. */
+export const DRAFT_MS = 30_000;
+
 /** The most bytes of a button's value. */
 export const BUTTON_DATA_BYTES = 1_000;
 
@@ -85,6 +88,11 @@ export type ServerFrame =
   | { t: "error"; code: FrameError; cid?: string }
   /** The bot is typing, for so long unless a message comes first. */
   | { t: "typing"; ms: number }
+  /**
+   * The bot is writing this: the first `keep` UTF-16 units of the last draft of the same id, then `text`.
+   * It goes when the bot's next message comes, or after {@link DRAFT_MS} without another.
+   */
+  | { t: "draft"; id: string; keep: number; text: string; spans?: WebSpan[] }
   /** The bot repeated a send after a crash, and the room recognised its marker. */
   | { t: "repeat"; mid: string };
 
@@ -155,6 +163,7 @@ export interface RoomCalls {
   edit: { id: string; message: WebMessage };
   remove: { id: string };
   typing: Record<string, never>;
+  draft: { id: string; message: WebMessage };
 }
 
 /** What a room answers. A refusal proves that nothing was done. */

@@ -133,6 +133,7 @@ main { flex: 1; min-height: 0; display: flex; flex-direction: column; }
 .press .bubble { background: transparent; color: var(--ink); border: 2px solid var(--mine); padding: 7px 14px; }
 .text { white-space: pre-wrap; }
 .meta { display: flex; flex-wrap: wrap; gap: 0 8px; margin: 3px 6px 0; font-size: 0.78rem; color: var(--soft); }
+.draft .meta { display: none; }
 .delivery[data-state="received"]::before { content: "✓ "; }
 .delivery[data-state="waiting"], .delivery[data-state="retrying"] { color: var(--warn); }
 .delivery[data-state="failed"] { color: var(--bad); font-weight: 600; }

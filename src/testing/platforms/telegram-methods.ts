@@ -68,6 +68,7 @@ export const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
   ["editmessagetext", (state, call) => edit(state, call, "text")],
   ["editmessagecaption", (state, call) => edit(state, call, "caption")],
   ["editmessagereplymarkup", (state, call) => edit(state, call, "markup")],
+  ["sendmessagedraft", draft],
   ["deletemessage", remove],
   ["setmessagereaction", react],
   ["sendchataction", sendAction],
@@ -107,6 +108,17 @@ function send(
   });
   call.onSent(message);
   return state.show(message);
+}
+
+/** Shows what the bot is writing; in chats with people only. */
+function draft(state: TelegramState, { params }: MethodCall): true {
+  const chatId = string(params, "chat_id");
+  const chat = state.writable(chatId);
+  if (!/^\d+$/.test(chatId)) throw badRequest("TEXTDRAFT_PEER_INVALID");
+  const id = integer(params, "draft_id") ?? 0;
+  if (id === 0) throw badRequest("wrong parameter draft_id in the request");
+  chat.draft = { id, text: checkText(params), at: state.now() };
+  return true;
 }
 
 function mediaValue(state: TelegramState, call: MethodCall, field: string): unknown {

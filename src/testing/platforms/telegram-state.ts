@@ -25,6 +25,14 @@ export interface StoredMessage {
   reactions: string[];
 }
 
+/** A message that the bot is still writing. */
+export interface StoredDraft {
+  id: number;
+  text: string;
+  /** Epoch milliseconds. */
+  at: number;
+}
+
 /** A file that the platform holds. */
 export interface StoredFile {
   fileId: string;
@@ -40,6 +48,7 @@ interface StoredChat {
   lastMessageId: number;
   blocked: boolean;
   migratedTo?: string;
+  draft?: StoredDraft;
 }
 
 /** The state behind `SimTelegram`. */
@@ -99,6 +108,8 @@ export class TelegramState {
     const stored = { ...message, id: id ?? chat.lastMessageId + 1, edited: false, reactions: [] };
     chat.lastMessageId = Math.max(chat.lastMessageId, stored.id);
     chat.messages.set(stored.id, stored);
+    // A message of the bot takes the place of what it was writing.
+    if (stored.from === undefined) delete chat.draft;
     return stored;
   }
 

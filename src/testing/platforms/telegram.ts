@@ -71,6 +71,9 @@ export interface SentMessage {
   body: Params;
 }
 
+/** How long a draft is shown, in ms (Bot API, sendMessageDraft). */
+const DRAFT_MS = 30_000;
+
 /** The token that the simulation takes unless told otherwise. */
 export const SIM_TOKEN = "4200:SIM-token_for-tests";
 
@@ -135,6 +138,12 @@ export class SimTelegram {
       .filter((message) => threadId === undefined || String(message.threadId) === String(threadId))
       .sort((a, b) => a.id - b.id)
       .map(screenOf);
+  }
+
+  /** The text of a message that the bot is seen to write: gone with its next message, or after 30 s. */
+  draft(chatId: number | string): string | undefined {
+    const { draft } = this.#state.chat(String(chatId));
+    return draft !== undefined && this.#state.now() - draft.at < DRAFT_MS ? draft.text : undefined;
   }
 
   /** The user blocks the bot, or lets it in again. */

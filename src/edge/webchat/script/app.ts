@@ -146,6 +146,9 @@ function main(win) {
       case "typing":
         view.typing(frame.ms);
         break;
+      case "draft":
+        view.draft(frame);
+        break;
     }
     if (crash) crash.frame(frame);
   }

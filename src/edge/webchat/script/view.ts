@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { DRAFT_MS } from "../../../channels/webchat/protocol.ts";
 
 /** `makeView(doc, rich, onPress)`: the conversation on the page. */
 export const viewScript = `
@@ -19,6 +20,8 @@ function makeView(doc, rich, onPress) {
   const chosen = new Map();
   let unread = 0;
   let typingTimer = 0;
+  /* What the bot is writing. */
+  let writing = null;
 
   const nearEnd = () => log.scrollHeight - log.scrollTop - log.clientHeight < 80;
   const toEnd = () => {
@@ -133,7 +136,34 @@ function makeView(doc, rich, onPress) {
     button.append(element("span", "hidden", " (chosen)"));
   }
 
+  function draft(frame) {
+    const known = writing !== null && writing.id === frame.id;
+    const text = (known ? writing.text : "").slice(0, frame.keep) + frame.text;
+    const stickHere = nearEnd();
+    if (!known) {
+      endDraft();
+      writing = { id: frame.id, row: add(frame.id, "bot draft", Date.now(), Infinity).row };
+      // A screen reader reads the message once it is there, not each piece of it.
+      writing.row.node.inert = true;
+    }
+    writing.text = text;
+    writing.row.bubble.replaceChildren(rich.text(text, frame.spans));
+    clearTimeout(writing.timer);
+    writing.timer = setTimeout(endDraft, ${DRAFT_MS});
+    stopTyping();
+    follow(stickHere, false);
+  }
+
+  function endDraft() {
+    if (writing === null) return;
+    clearTimeout(writing.timer);
+    writing.row.node.remove();
+    shown.delete(writing.id);
+    writing = null;
+  }
+
   function bot(entry) {
+    endDraft();
     const { row, stickHere } = add(entry.mid, "bot", entry.at, entry.seq);
     fill(row, entry.mid, entry.message);
     stopTyping();
@@ -208,6 +238,7 @@ function makeView(doc, rich, onPress) {
   return {
     user,
     delivery,
+    draft,
     entry(entry) {
       if (entry.kind === "bot") bot(entry);
       else if (entry.kind === "edit") edit(entry);
@@ -231,6 +262,7 @@ function makeView(doc, rich, onPress) {
       empty.hidden = list.childElementCount > 0;
     },
     reset() {
+      endDraft();
       list.replaceChildren();
       shown.clear();
       chosen.clear();

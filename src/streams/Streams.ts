@@ -1,0 +1,136 @@
+/**
+ * The streamed answers of one chat: begun by a handler, recorded once they are whole, and ended with their
+ * turn where they are not.
+ *
+ * @module
+ */
+import { ConfigError } from "../channels/errors.ts";
+import { type OutboxRow, readExtra, writeExtra } from "../journal/records.ts";
+import type { Core } from "../objects/Core.ts";
+import type { TurnEnd } from "../objects/Outbox.ts";
+import type { Drain } from "../outbox/Drain.ts";
+import type { Decided } from "../outbox/draft.ts";
+import type { Intents } from "../outbox/Intents.ts";
+import { PREVIEW, removePreview } from "../outbox/previews.ts";
+import type { OpenStream, TurnSends } from "../outbox/TurnSends.ts";
+import { parseDuration } from "../time/duration.ts";
+import { Stream } from "./Stream.ts";
+import { piecesOf } from "./source.ts";
+import type { StreamOptions, StreamSource } from "./types.ts";
+
+/** Stands for the content of a streamed answer, which no run says twice in the same words. */
+const FINGERPRINT = "stream";
+
+/** A call of `ctx.stream`. */
+export interface StreamCall {
+  sends: TurnSends;
+  scope: string;
+  source: StreamSource;
+  options: StreamOptions;
+  signal: AbortSignal;
+}
+
+/** The streams of one actor. */
+export class Streams {
+  readonly #core: Core;
+  readonly #intents: Intents;
+  readonly #drain: Drain;
+  readonly #drafts = { refused: false };
+
+  constructor(core: Core, intents: Intents, drain: Drain) {
+    this.#core = core;
+    this.#intents = intents;
+    this.#drain = drain;
+  }
+
+  /** Shows an answer while it is written, and delivers it. */
+  stream(call: StreamCall): Promise<Decided> {
+    return this.#intents.track(call.sends, () => this.#stream(call));
+  }
+
+  async #stream({ sends, scope, source, options, signal }: StreamCall): Promise<Decided> {
+    const { every, onInterrupt: _onInterrupt, idempotencyKey, ...content } = options;
+    const everyMs = sends.unjournaled ? Number.POSITIVE_INFINITY : this.#everyMs(every);
+    const intent = {
+      sends,
+      scope,
+      content: { ...content, text: "" },
+      options: idempotencyKey === undefined ? {} : { idempotencyKey },
+      wait: true,
+      origin: "bot" as const,
+    };
+    const draft = this.#intents.draft(intent, FINGERPRINT);
+    const known = this.#intents.known(draft);
+    if (known !== undefined) {
+      piecesOf(source).cancel(new Error("this answer is on record"));
+      return known;
+    }
+    sends.onNew(draft.slot);
+    const parts = {
+      core: this.#core,
+      intents: this.#intents,
+      drain: this.#drain,
+      signal,
+      drafts: this.#drafts,
+    };
+    const stream = new Stream(parts, draft, options, everyMs);
+    // Until it is on record, the end of the turn has to see to it.
+    sends.streams.add(stream);
+    const decided = await this.#intents.finish(await stream.read(source));
+    sends.streams.delete(stream);
+    return decided;
+  }
+
+  /** @throws {ConfigError} for an `every` that is no duration */
+  #everyMs(every: StreamOptions["every"]): number {
+    const asked = every === undefined ? 0 : parseDuration(every);
+    if (asked === undefined)
+      throw new ConfigError(`ctx.stream: every is ${JSON.stringify(every)}; give "2s" or the like`);
+    const { streaming } = this.#core.channel().capabilities;
+    if (streaming === undefined) return Number.POSITIVE_INFINITY;
+    const { everyMs, groupEveryMs = everyMs } = streaming;
+    return Math.max(asked, this.#core.identity().kind === "group" ? groupEveryMs : everyMs);
+  }
+
+  /**
+   * Part of the commit that ends a turn: what was said of an answer that did not come to its end becomes the
+   * message, and a preview that no answer takes over is removed. A turn that runs again goes on with both.
+   */
+  close(sends: TurnSends, end: TurnEnd): void {
+    for (const stream of sends.streams) this.#end(stream, sends, end);
+    sends.streams.clear();
+    if (end === "retry" || !sends.hasRows) return;
+    const { outbox } = this.#core.journal;
+    const rows = outbox.ofTurn(sends.seq);
+    const shown = rows.filter((row) => row.slot.includes(`${PREVIEW}p`));
+    for (const row of shown) {
+      const answer = row.slot.slice(0, row.slot.indexOf(PREVIEW));
+      if (this.#isUnsent(row)) {
+        outbox.move(row, "suppressed", {
+          due_at: null,
+          finished_at: this.#core.now(),
+          extra: writeExtra({ ...readExtra(row), reason: "no_preview" }),
+        });
+      } else if (!rows.some(({ slot, state }) => slot === answer && state !== "suppressed")) {
+        removePreview(this.#core, row);
+      }
+    }
+  }
+
+  #end(stream: OpenStream, sends: TurnSends, end: TurnEnd): void {
+    try {
+      const draft = stream.close();
+      const recorded = sends.recorded(stream.slot) !== undefined;
+      if (draft !== undefined && end !== "retry" && !recorded) this.#intents.freeze(draft);
+    } catch (error) {
+      // The commit that ends the turn must not fail for what an answer cannot be made of.
+      this.#core.host.rethrowIfHalted(error);
+      this.#core.host.log.error("an answer that ended early is lost", { error: String(error) });
+    }
+  }
+
+  #isUnsent(row: OutboxRow): boolean {
+    const waits = row.state === "pending" || row.state === "failed";
+    return waits && row.first_maybe_at === null && !this.#drain.isInFlight(row);
+  }
+}
