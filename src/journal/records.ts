@@ -192,6 +192,8 @@ export interface OutboxExtra {
   delivery?: "delivered" | "read" | "failed";
   /** About the preview of a streamed answer, not the answer itself: the preview, or what tidies up after it. */
   preview?: true;
+  /** Of a preview: it goes where its answer does not come, however the turn ends. */
+  remove?: true;
   /** Delivered by an edit of the preview at this place of the turn, where that was sent. */
   edits?: number;
   /** That message reads like this already. */

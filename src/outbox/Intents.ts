@@ -18,7 +18,7 @@ import type { Drain, Started } from "./Drain.ts";
 import { type Decided, type Draft, type Intent, rowsOf } from "./draft.ts";
 import { encodeKey, explicitSlot, fingerprintOf, keyOf, markerOf } from "./keys.ts";
 import { callChannel } from "./platform.ts";
-import { PREVIEW } from "./previews.ts";
+import { dropUnsent, PREVIEW, previewOf } from "./previews.ts";
 import { Recall } from "./Recall.ts";
 import { relayPart } from "./relay.ts";
 import { type Rendered, renderContent } from "./render.ts";
@@ -211,6 +211,7 @@ export class Intents {
       this.#core.journal.commit("outbox.insert", () => {
         for (const old of draft.replaces ?? [])
           this.#core.journal.outbox.deleteRow(old.turn, old.pos);
+        for (const row of rows) this.#dropPreview(row);
         this.insert(rows, rendered.kept);
       });
     } catch (error) {
@@ -238,8 +239,14 @@ export class Intents {
     return this.#recall.wait(draft, draft.publicKey, intentOf(head), started);
   }
 
+  /** An answer that is there waits for no preview that is not out yet. */
+  #dropPreview(row: OutboxRow): void {
+    const preview = previewOf(this.#core, row);
+    if (preview !== undefined) dropUnsent(this.#core, preview, this.#drain.isInFlight(preview));
+  }
+
   /** Records a look at an answer that is being written, and sends it: a row beside the answer's own. */
-  preview(draft: Draft, index: number, part: RenderedPart): OutboxRow {
+  preview(draft: Draft, index: number, part: RenderedPart, remove: boolean): OutboxRow {
     const { slot: answer } = draft;
     const own = { ...draft, slot: `${answer}${PREVIEW}p${index}`, key: null };
     const [made] = rowsOf(own, { parts: [part], kept: [] });
@@ -247,7 +254,7 @@ export class Intents {
       ...(made as OutboxRow),
       content: null,
       fingerprint: null,
-      extra: writeExtra({ preview: true }),
+      extra: writeExtra({ preview: true, ...(remove ? { remove } : {}) }),
     };
     const started = this.#startNow(draft.intent, row);
     this.#core.journal.commit("outbox.insert", () => this.insert([row], []));
@@ -265,6 +272,7 @@ export class Intents {
     const rendered = renderContent(this.#core, draft.content, draft.address, place);
     const rows = rowsOf({ ...draft, intendedAt: this.#core.now() }, rendered);
     for (const row of rows) if (row.part === 0) row.due_at = this.#core.now();
+    for (const row of rows) this.#dropPreview(row);
     this.insert(rows, rendered.kept);
     this.#core.metrics.count("outboxJournaled", rows.length);
   }

@@ -21,8 +21,8 @@ export interface SettledIntent {
 /** A streamed answer that is not recorded yet. */
 export interface OpenStream {
   readonly slot: string;
-  /** The turn ends: what becomes the message, if anything does. Reads its source no further. */
-  close(): Draft | undefined;
+  /** The turn ends: what becomes the message, or what becomes of what is shown. Reads its source no further. */
+  close(): Draft | "keep" | "remove";
 }
 
 /** The state of one run's sends. */

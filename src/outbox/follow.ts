@@ -6,11 +6,11 @@
  */
 import { isOpen, type OutboxRow } from "../journal/records.ts";
 import type { Core } from "../objects/Core.ts";
-import { leaveBehind } from "./previews.ts";
+import { breakAway, leaveBehind } from "./previews.ts";
 
 /**
- * Lets the part behind `row` go, or die with it, and what it leaves to do. Call in the commit that changed `row`; does nothing
- * while `row` is open.
+ * Lets the part behind `row` go, or die with it, and what it leaves to do. Call in the commit that changed
+ * `row`; does nothing while `row` is open.
  *
  * @param isHeld whether a live turn delivers the part by itself
  */
@@ -32,6 +32,7 @@ export function follow(core: Core, row: OutboxRow, isHeld: (next: OutboxRow) => 
       });
       continue;
     }
+    breakAway(core, row, next);
     if (!isHeld(next) && next.due_at === null) {
       outbox.update(next, { due_at: now });
       core.alarm.arm(now);

@@ -31,7 +31,8 @@ const IN_DOUBT: SendResult = {
 };
 
 /** The preview that a row edits or removes. */
-function previewOf(core: Core, row: OutboxRow): OutboxRow | undefined {
+export function previewOf(core: Core, row: OutboxRow): OutboxRow | undefined {
+  if (row.extra === null) return undefined;
   const { edits, deletes } = readExtra(row);
   const pos = edits ?? deletes;
   return pos === undefined ? undefined : core.journal.outbox.get(row.turn, pos);
@@ -39,7 +40,7 @@ function previewOf(core: Core, row: OutboxRow): OutboxRow | undefined {
 
 /** Whether a row has to wait until it is known what became of its preview. */
 export function isBehindPreview(core: Core, row: OutboxRow): boolean {
-  const preview = row.extra === null ? undefined : previewOf(core, row);
+  const preview = previewOf(core, row);
   return preview !== undefined && isOpen(preview);
 }
 
@@ -55,7 +56,7 @@ export function hasNothingToDo(core: Core, row: OutboxRow): boolean {
  * the same, counts as a first try: what follows is for the policy to say.
  */
 export function changeOf(core: Core, row: OutboxRow, request: JsonObject): ChannelCall | undefined {
-  const preview = row.extra === null ? undefined : previewOf(core, row);
+  const preview = previewOf(core, row);
   const { same, deletes } = readExtra(row);
   if (preview?.state === "unknown" && same && row.maybes === 0) return async () => IN_DOUBT;
   if (preview?.state !== "sent") return undefined;
@@ -71,7 +72,7 @@ export function changeOf(core: Core, row: OutboxRow, request: JsonObject): Chann
 
 /** A change of a message that is there may be repeated whatever was heard of the last. */
 export function changeCapabilities(core: Core, row: OutboxRow, of: Capabilities): Capabilities {
-  const changes = row.extra !== null && previewOf(core, row)?.state === "sent";
+  const changes = previewOf(core, row)?.state === "sent";
   return changes ? { ...of, delivery: { class: "keyed" } } : of;
 }
 
@@ -110,6 +111,30 @@ export function leaveBehind(core: Core, row: OutboxRow): void {
   for (const deletes of strays) tidy(core, row, core.now(), { deletes });
   if (late && edits !== undefined)
     tidy(core, row, core.now() + core.settings.outbox.sendTimeoutMs, { edits });
+}
+
+/**
+ * A part that went out as a message of its own stands behind every preview, so the part after it must not
+ * become an edit of one. Call in the commit that changed `row`.
+ */
+export function breakAway(core: Core, row: OutboxRow, next: OutboxRow): void {
+  if (next.extra === null || next.first_maybe_at !== null) return;
+  if (row.state !== "sent" || previewOf(core, row)?.state === "sent") return;
+  const { edits, same: _same, late: _late, strays = [], ...extra } = readExtra(next);
+  if (edits === undefined) return;
+  core.journal.outbox.update(next, { extra: writeExtra({ ...extra, strays: [...strays, edits] }) });
+}
+
+/** Gives a preview up that is not out yet: its answer is there. Call inside a commit. Returns whether it did. */
+export function dropUnsent(core: Core, preview: OutboxRow, inFlight: boolean): boolean {
+  const waits = preview.state === "pending" || preview.state === "failed";
+  if (!waits || preview.first_maybe_at !== null || inFlight) return false;
+  core.journal.outbox.move(preview, "suppressed", {
+    due_at: null,
+    finished_at: core.now(),
+    extra: writeExtra({ ...readExtra(preview), reason: "no_preview" }),
+  });
+  return true;
 }
 
 /** Removes a preview whose answer never comes. Call inside a commit. */

@@ -138,7 +138,7 @@ export class Stream implements OpenStream {
   }
 
   /** The turn ends, and the source is not at its end. */
-  close(): Draft | undefined {
+  close(): Draft | "keep" | "remove" {
     this.#end();
     this.#stop(STOPPED);
     const { core } = this.#parts;
@@ -146,9 +146,11 @@ export class Stream implements OpenStream {
     // What no hook has seen is not said, where there are hooks.
     const hooked = core.bot.hasBeforeSend;
     const said = hooked ? this.#passed : { ...this.#draft.content, text: this.#text };
-    if (onInterrupt === "remove" || said?.text === undefined) return undefined;
+    if (onInterrupt === "remove") return "remove";
+    // An earlier run may have shown something: that was said.
+    if (said?.text === undefined || said.text.trim() === "") return "keep";
     const text = typeof onInterrupt === "function" ? onInterrupt(said.text) : said.text;
-    return text.trim() === "" ? undefined : this.#whole({ ...said, text });
+    return text.trim() === "" ? "remove" : this.#whole({ ...said, text });
   }
 
   #end(): void {
@@ -251,8 +253,8 @@ export class Stream implements OpenStream {
       if (row !== undefined && isOpen(row)) return false;
       const stale = view.drafted === true && !last;
       if (view.shown === request && !stale && view.drafted !== true) continue;
-      // Its fate is not known, or it takes no edits: the answer comes by itself.
-      if ((row !== undefined && message === undefined) || view.fixed) continue;
+      // Its fate is not known, or it takes no edits: the answer comes by itself, and no part before it.
+      if ((row !== undefined && message === undefined) || view.fixed) return true;
       if (!drain.idle) return false;
       this.#passed = look.content;
       if (message !== undefined) {
@@ -260,7 +262,8 @@ export class Stream implements OpenStream {
       } else if (last && this.#takesDrafts()) {
         await this.#drafting(view, part.request, request);
       } else {
-        view.pos = intents.preview(this.#draft, index, part).pos;
+        const remove = this.#options.onInterrupt === "remove";
+        view.pos = intents.preview(this.#draft, index, part, remove).pos;
         view.shown = request;
         view.drafted = false;
       }

@@ -5,13 +5,13 @@
  * @module
  */
 import { ConfigError } from "../channels/errors.ts";
-import { type OutboxRow, readExtra, writeExtra } from "../journal/records.ts";
+import { readExtra } from "../journal/records.ts";
 import type { Core } from "../objects/Core.ts";
 import type { TurnEnd } from "../objects/Outbox.ts";
 import type { Drain } from "../outbox/Drain.ts";
 import type { Decided } from "../outbox/draft.ts";
 import type { Intents } from "../outbox/Intents.ts";
-import { PREVIEW, removePreview } from "../outbox/previews.ts";
+import { dropUnsent, PREVIEW, removePreview } from "../outbox/previews.ts";
 import type { OpenStream, TurnSends } from "../outbox/TurnSends.ts";
 import { parseDuration } from "../time/duration.ts";
 import { Stream } from "./Stream.ts";
@@ -94,10 +94,13 @@ export class Streams {
 
   /**
    * Part of the commit that ends a turn: what was said of an answer that did not come to its end becomes the
-   * message, and a preview that no answer takes over is removed. A turn that runs again goes on with both.
+   * message. A preview that no answer takes over is removed, unless the turn was stopped: then it is what was
+   * said. A turn that runs again goes on with both.
    */
   close(sends: TurnSends, end: TurnEnd): void {
-    for (const stream of sends.streams) this.#end(stream, sends, end);
+    const stopped = end !== "settled" && end !== "failed";
+    const said = new Map<string, "keep" | "remove" | undefined>();
+    for (const stream of sends.streams) said.set(stream.slot, this.#end(stream, sends, end));
     sends.streams.clear();
     if (end === "retry" || !sends.hasRows) return;
     const { outbox } = this.#core.journal;
@@ -105,32 +108,28 @@ export class Streams {
     const shown = rows.filter((row) => row.slot.includes(`${PREVIEW}p`));
     for (const row of shown) {
       const answer = row.slot.slice(0, row.slot.indexOf(PREVIEW));
-      if (this.#isUnsent(row)) {
-        outbox.move(row, "suppressed", {
-          due_at: null,
-          finished_at: this.#core.now(),
-          extra: writeExtra({ ...readExtra(row), reason: "no_preview" }),
-        });
-      } else if (!rows.some(({ slot, state }) => slot === answer && state !== "suppressed")) {
-        removePreview(this.#core, row);
-      }
+      if (dropUnsent(this.#core, row, this.#drain.isInFlight(row))) continue;
+      const fate = said.get(answer) ?? (stopped && !readExtra(row).remove ? "keep" : "remove");
+      if (
+        fate === "keep" ||
+        rows.some(({ slot, state }) => slot === answer && state !== "suppressed")
+      )
+        continue;
+      removePreview(this.#core, row);
     }
   }
 
-  #end(stream: OpenStream, sends: TurnSends, end: TurnEnd): void {
+  #end(stream: OpenStream, sends: TurnSends, end: TurnEnd): "keep" | "remove" | undefined {
     try {
       const draft = stream.close();
+      if (typeof draft === "string") return draft;
       const recorded = sends.recorded(stream.slot) !== undefined;
-      if (draft !== undefined && end !== "retry" && !recorded) this.#intents.freeze(draft);
+      if (end !== "retry" && !recorded) this.#intents.freeze(draft);
     } catch (error) {
       // The commit that ends the turn must not fail for what an answer cannot be made of.
       this.#core.host.rethrowIfHalted(error);
       this.#core.host.log.error("an answer that ended early is lost", { error: String(error) });
     }
-  }
-
-  #isUnsent(row: OutboxRow): boolean {
-    const waits = row.state === "pending" || row.state === "failed";
-    return waits && row.first_maybe_at === null && !this.#drain.isInFlight(row);
+    return undefined;
   }
 }

@@ -126,6 +126,27 @@ describe("an answer that can no longer be an edit", () => {
     expect(l.platform.ledger).toMatchObject([{ deleted: true }, { deleted: false }]);
   });
 
+  test("takes its later parts along, so that none overtakes it", async () => {
+    const text = { limit: 300, unit: "codepoints" as const };
+    let refuse = false;
+    const l = lab({
+      capabilities: { text },
+      setup: (bot) => {
+        bot.before("send", (send) => {
+          refuse = !send.preview;
+          if (refuse) send.content = `Really: ${prose(1_000)}`;
+        });
+        bot.otherwise((ctx) => ctx.stream(new ModelStream(prose(1_000), model)));
+      },
+    });
+    l.platform.fault = ({ changes }) =>
+      refuse && changes === "m1" ? { type: "refuse", kind: "permission" } : undefined;
+    await l.ann.say("go");
+    await l.t.idle();
+    expect(words(l.screen.join(" "))).toBe(words(`Really: ${prose(1_000)}`));
+    expect(l.platform.ledger.filter(({ deleted }) => deleted).length).toBeGreaterThan(2);
+  });
+
   test("nor a message keeps its preview: it says more than nothing", async () => {
     const l = streaming(prose(1_000), { model });
     l.platform.fault = ({ text }) =>

@@ -57,6 +57,35 @@ describe("an interrupted answer", () => {
     expect(l.platform.ledger).toHaveLength(2);
   });
 
+  test("can be made nothing", async () => {
+    const l = streaming(text, { busy, model, options: { onInterrupt: () => " " } });
+    await talk(l);
+    expect(l.screen).toEqual(["second answer"]);
+  });
+
+  test("keeps what an earlier run has shown, where this run said nothing yet", async () => {
+    let runs = 0;
+    const l = lab({
+      busy,
+      setup: (bot) =>
+        bot.otherwise(async (ctx) => {
+          if (ctx.text === "second") return;
+          runs += 1;
+          const firstTokenMs = runs === 1 ? 300 : 600_000;
+          await ctx.stream(new ModelStream(prose(4_000), { ...model, firstTokenMs }));
+        }),
+    });
+    await l.ann.post({ text: "first" });
+    await l.t.advance("5s");
+    const seen = only(l.screen);
+    l.t.runtime.kill();
+    await l.t.advance("3m");
+    await l.ann.say("second");
+    await l.t.advance("1m");
+    expect(runs).toBe(2);
+    expect(l.screen).toEqual([seen]);
+  });
+
   test("before its first look leaves nothing where nothing was said", async () => {
     const l = streaming(text, { busy, model: { firstTokenMs: 60_000 } });
     await l.ann.post({ text: "first" });

@@ -96,7 +96,11 @@ describe("an answer while it is written", () => {
       blind: { messages: 2, action: "held" },
     };
     for (const [deliveryClass, { messages, action }] of Object.entries(expected)) {
-      const l = streaming(prose(1_500), { class: deliveryClass as Code["class"] & string });
+      const l = streaming(prose(1_500), {
+        class: deliveryClass as Code["class"] & string,
+        // The answer is whole long before the repeat.
+        durability: { outbox: { backoff: { baseMs: 60_000 } } },
+      });
       l.platform.failNext({ type: "acceptThenDrop" });
       await l.ann.say("go");
       await l.t.advance("5m");
@@ -127,6 +131,29 @@ describe("an answer while it is written", () => {
         expect(l.screen.filter((one) => one === part)).toHaveLength(n === 0 ? times : 1);
       expect(l.told("durability:ambiguous").length).toBeGreaterThanOrEqual(1);
     }
+  });
+
+  test("waits for its preview to be there, however slow the platform is", async () => {
+    for (const deliveryClass of ["keyed", "blind"] as const) {
+      const l = streaming(prose(400), { class: deliveryClass });
+      l.platform.latency = () => 4_000;
+      await l.ann.say("go");
+      await l.t.idle();
+      expect(l.screen).toEqual([prose(400)]);
+      expect(l.platform.ledger).toHaveLength(1);
+      expect(l.platform.revisions).toHaveLength(1);
+    }
+  });
+
+  test("does not wait for a preview that was refused, and is not followed by it", async () => {
+    const l = streaming(prose(400), { durability: { outbox: { backoff: { baseMs: 60_000 } } } });
+    l.platform.failNext({ type: "refuse", kind: "transient" });
+    await l.ann.say("go");
+    const [answer] = l.platform.ledger;
+    expect(l.now - (answer?.at ?? 0)).toBeLessThan(10_000);
+    await l.t.advance("10m");
+    expect(l.screen).toEqual([prose(400)]);
+    expect(l.platform.ledger).toHaveLength(1);
   });
 
   test("in a group keeps the group's pace, and `every` may only slow it down", async () => {

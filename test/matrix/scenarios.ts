@@ -7,6 +7,7 @@ import { RetryTurn } from "../../src/index.ts";
 import { BUSY_SCENARIOS } from "./busyScenarios.ts";
 import { FLOW_SCENARIOS } from "./flowScenarios.ts";
 import { botOf, insist, LIMIT, type Scenario } from "./scenarioKit.ts";
+import { STREAM_SCENARIOS } from "./streamScenarios.ts";
 
 const talk: Scenario = {
   name: "a talk with steps, parts and sends for later",
@@ -330,4 +331,5 @@ export const SCENARIOS: readonly Scenario[] = [
   unreported,
   ...BUSY_SCENARIOS,
   ...FLOW_SCENARIOS,
+  ...STREAM_SCENARIOS,
 ];
