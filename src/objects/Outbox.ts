@@ -127,7 +127,8 @@ export class Outbox {
     for (const row of journal.outbox.ofTurn(sends.seq)) {
       if (row.state !== "pending" || row.attempts > 0) begun.add(row.slot);
       if (!isOpen(row)) continue;
-      // A message of which a part is out is said to its end.
+      // A message of which a part is out is said to its end, and so is an answer that was seen to grow.
+      if (readExtra(row).edits !== undefined) begun.add(row.slot);
       const unstarted = row.state === "pending" && row.attempts === 0 && !begun.has(row.slot);
       const scheduled = row.due_at !== null;
       const notRepeated =

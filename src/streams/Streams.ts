@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { ConfigError } from "../channels/errors.ts";
+import { ConfigError, TurnEndedError } from "../channels/errors.ts";
 import { readExtra } from "../journal/records.ts";
 import type { Core } from "../objects/Core.ts";
 import type { TurnEnd } from "../objects/Outbox.ts";
@@ -76,7 +76,10 @@ export class Streams {
     const stream = new Stream(parts, draft, options, everyMs);
     // Until it is on record, the end of the turn has to see to it.
     sends.streams.add(stream);
-    const decided = await this.#intents.finish(await stream.read(source));
+    const whole = await stream.read(source);
+    // A last look that took long: the end of the turn has recorded what was said.
+    if (sends.closed) throw new TurnEndedError("the turn ended before its answer was recorded");
+    const decided = await this.#intents.finish(whole);
     sends.streams.delete(stream);
     return decided;
   }

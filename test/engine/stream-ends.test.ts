@@ -107,6 +107,29 @@ describe("an answer that its turn does not wait for", () => {
     expect(l.model().state).toBe("cancelled");
   });
 
+  test("that was whole, but for a last look that took too long, is recorded once", async () => {
+    const l = streaming(prose(1_500), {
+      durability: { inbox: { turnTimeoutMs: 20_000 }, outbox: { sendTimeoutMs: 25_000 } },
+    });
+    l.platform.latency = () => (l.platform.ledger.length === 0 ? 0 : 24_000);
+    await l.ann.say("go");
+    await l.t.advance("5m");
+    expect(l.sends().filter(({ slot }) => slot === "0")).toHaveLength(1);
+    expect(l.screen).toEqual([prose(1_500)]);
+  });
+
+  test("that is whole as its time runs out is said, where it was seen to grow", async () => {
+    const l = streaming(prose(1_500), { durability: { inbox: { turnTimeoutMs: 9_000 } } });
+    l.platform.fault = ({ text }) =>
+      text.length > 1_000 && l.now - (l.platform.ledger[0]?.at ?? l.now) < 15_000
+        ? { type: "refuse", kind: "rate_limit", retryAfterMs: 10_000 }
+        : undefined;
+    await l.ann.say("go");
+    await l.t.advance("5m");
+    expect(l.screen).toEqual([prose(1_500)]);
+    expect(new Set(l.states)).toEqual(new Set(["sent"]));
+  });
+
   test("is waited for, though its handler does not", async () => {
     const l = lab({
       setup: (bot) => bot.otherwise((ctx) => void ctx.stream(new ModelStream(prose(900)))),

@@ -22,6 +22,8 @@ export type Op =
   | { op: "settled"; text: string }
   /** Replies under an explicit key. */
   | { op: "keyed"; text: string; key: string }
+  /** Writes an answer piece by piece, with so long between two. */
+  | { op: "stream"; text: string; everyMs: number }
   /** Several replies at once. */
   | { op: "batch"; texts: string[] }
   /** A recorded step with a reply in it. */
@@ -118,6 +120,13 @@ function walk(bot: Bot): Flow<{ text: string; rounds: number }, string> {
   });
 }
 
+async function* written(text: string, pause: () => Promise<void>): AsyncGenerator<string> {
+  for (let at = 0; at < text.length; at += 8) {
+    await pause();
+    yield text.slice(at, at + 8);
+  }
+}
+
 type ScriptOp = Exclude<Op, { op: "flow" }>;
 
 async function run(
@@ -157,6 +166,11 @@ async function run(
     case "keyed":
       await ctx
         .reply(op.text, { idempotencyKey: op.key })
+        .then((result) => note(op.text, result), failed(op.text));
+      return;
+    case "stream":
+      await ctx
+        .stream(written(op.text, () => watch.sleep(op.everyMs)))
         .then((result) => note(op.text, result), failed(op.text));
       return;
     case "batch":

@@ -111,8 +111,11 @@ function makeOps(random: Random, id: string): Op[] {
     const text = `${id}.${n}`;
     const roll = random();
     if (roll < 0.34) ops.push({ op: "reply", text });
-    else if (roll < 0.44) ops.push({ op: "reply", text: longText(text, between(random, 2, 4)) });
-    else if (roll < 0.5) ops.push({ op: "loose", text });
+    else if (roll < 0.4) ops.push({ op: "reply", text: longText(text, between(random, 2, 4)) });
+    else if (roll < 0.44) {
+      const answer = longText(text, between(random, 1, 3));
+      ops.push({ op: "stream", text: answer, everyMs: pick(random, [20, 300, 2_000]) });
+    } else if (roll < 0.5) ops.push({ op: "loose", text });
     else if (roll < 0.56)
       ops.push({ op: "enqueue", text, delay: pick(random, [0, 0, 1_000, 40_000]) });
     else if (roll < 0.61) ops.push({ op: "settled", text });
