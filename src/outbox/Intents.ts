@@ -242,7 +242,9 @@ export class Intents {
   /** An answer that is there waits for no preview that is not out yet. */
   #dropPreview(row: OutboxRow): void {
     const preview = previewOf(this.#core, row);
-    if (preview !== undefined) dropUnsent(this.#core, preview, this.#drain.isInFlight(preview));
+    // A rate limit holds for the answer, too, and its row is what remembers it over a crash.
+    if (preview !== undefined && preview.error_kind !== "rate_limit")
+      dropUnsent(this.#core, preview, this.#drain.isInFlight(preview));
   }
 
   /** Records a look at an answer that is being written, and sends it: a row beside the answer's own. */

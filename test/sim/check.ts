@@ -71,10 +71,13 @@ export function checkRecords(world: World): string[] {
   return found;
 }
 
+function namesOf(world: World, chat: string): string[] {
+  return chat === world.plan.move?.chat ? [chat, world.plan.move.to] : [chat];
+}
+
 /** The records of a chat, under all names that it had. */
 function read(world: World, chat: string): ChatRecords {
-  const names = chat === world.plan.move?.chat ? [chat, world.plan.move.to] : [chat];
-  const all = names.map((name) => readOne(world, chat, name));
+  const all = namesOf(world, chat).map((name) => readOne(world, chat, name));
   return {
     chat,
     events: all.flatMap((one) => one.events).sort((a, b) => a.seq - b.seq),
@@ -360,8 +363,12 @@ function checkRelays(world: World, fail: Fail): void {
     const ids = new Map(records.events.map((row) => [row.seq, row.id]));
     for (const row of records.sends) {
       if (readExtra(row).relay !== true || row.state !== "sent") continue;
-      const key = encodeKey(`relay:${world.actorOf(chat)}:${keyOf(row, ids.get(row.turn))}`);
-      if (!hub.includes(key)) fail(`${key} was handed over and the hub knows nothing of it`);
+      // Under the name of the actor that handed it over: of a chat that moved, either.
+      const keys = namesOf(world, chat).map((name) =>
+        encodeKey(`relay:${world.nameOf(name)}:${keyOf(row, ids.get(row.turn))}`),
+      );
+      if (!keys.some((key) => hub.includes(key)))
+        fail(`${keys[0]} was handed over and the hub knows nothing of it`);
     }
   }
 }
