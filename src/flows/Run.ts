@@ -10,6 +10,7 @@ import type { Address, MediaRef } from "../channels/events.ts";
 import type { FlowRow } from "../journal/FlowTable.ts";
 import { isRefusal } from "../journal/refusal.ts";
 import type { Core } from "../objects/Core.ts";
+import type { StreamOptions, StreamSource } from "../streams/types.ts";
 import { sleep } from "../time/Clock.ts";
 import { type Duration, parseDuration } from "../time/duration.ts";
 import type { ChatAt, Context, LooseState } from "../turns/Context.ts";
@@ -142,6 +143,10 @@ export class Run implements FlowContext {
 
   get log(): Context["log"] {
     return this.#parts.ctx.log;
+  }
+
+  get signal(): AbortSignal {
+    return this.#parts.ctx.signal;
   }
 
   /** What the run remembers from this execution on. */
@@ -346,6 +351,11 @@ export class Run implements FlowContext {
 
   send(content: Content, options: SendOptions = {}) {
     return this.reply(content, options);
+  }
+
+  stream(source: StreamSource, options: StreamOptions = {}) {
+    this.#note("send");
+    return this.#send(() => this.#parts.ctx.stream(source, options));
   }
 
   sendBatch(contents: readonly Content[], options: SendOptions = {}) {

@@ -8,6 +8,7 @@ import { TurnEndedError } from "../channels/errors.ts";
 import type { FlowRow } from "../journal/FlowTable.ts";
 import type { Core } from "../objects/Core.ts";
 import type { TurnEnd } from "../objects/Outbox.ts";
+import { PREVIEW } from "../outbox/previews.ts";
 import { errorText, redact } from "../safety/redact.ts";
 import { Steps } from "../turns/Steps.ts";
 import type { Turn } from "../turns/Turn.ts";
@@ -42,11 +43,12 @@ export class RunTurn {
     this.#row = row;
     this.#arrival = arrival;
     const { sends } = turn;
-    const { sends: earlier } = memoryOf(row);
+    const { sends: earlier, unsent } = memoryOf(row);
     // Several runs may be offered one event.
     const base = runScope(row.seq);
     sends.earlier = (slot) => {
-      const place = earlier[slot];
+      // What a stream had said when its source failed is on record, and its failure is what it came to.
+      const place = unsent[slot] === undefined ? earlier[slot] : undefined;
       return place && journal.outbox.get(...place);
     };
     const steps: Steps = new Steps(
@@ -148,7 +150,8 @@ export class RunTurn {
     const memory: RunMemory = { ...run.memory, sends: { ...run.memory.sends } };
     for (const row of journal.outbox.ofTurn(this.#turn.row.seq)) {
       // Those with keys of their own, too: their rows must outlive the retention of their turn.
-      if (row.part === 0 && (isRunSlot(row.slot) || row.slot.startsWith("=")))
+      const named = isRunSlot(row.slot) || row.slot.startsWith("=");
+      if (row.part === 0 && named && !row.slot.includes(PREVIEW))
         memory.sends[row.slot] = [row.turn, row.pos];
     }
     const failed = ending.end === "failed" || (end !== "settled" && ending.end !== "waits");

@@ -6,6 +6,7 @@
 import type { Content, Json } from "../channels/content.ts";
 import type { Address, InboundEvent, MediaRef } from "../channels/events.ts";
 import type { Log } from "../host/Host.ts";
+import type { StreamOptions, StreamSource } from "../streams/types.ts";
 import type { Duration } from "../time/duration.ts";
 import type { Client } from "../turns/Client.ts";
 import type { ChatAt, LooseState } from "../turns/Context.ts";
@@ -108,6 +109,8 @@ export interface FlowContext<Env = unknown> {
   readonly env: Env;
   readonly client: Client;
   readonly log: Log;
+  /** Aborts when the turn that runs this is stopped: its time is over. */
+  readonly signal: AbortSignal;
   /** This chat's address. */
   readonly address: Address;
   /** State of the chat. A key is read once per run; what the run writes is committed once. */
@@ -137,6 +140,11 @@ export interface FlowContext<Env = unknown> {
 
   reply(content: Content, options?: SendOptions): Promise<SendResult>;
   send(content: Content, options?: SendOptions): Promise<SendResult>;
+  /**
+   * Shows an answer while it is written. Give a function that begins the source: it is called once, and not
+   * when the run goes on later.
+   */
+  stream(source: StreamSource, options?: StreamOptions): Promise<SendResult>;
   sendBatch(contents: readonly Content[], options?: SendOptions): Promise<BatchResult>;
   enqueue(content: Content, options?: EnqueueOptions): Promise<SendResult>;
   chatAt(address: Address | string): ChatAt;

@@ -6,7 +6,13 @@ import type { Duration } from "../time/duration.ts";
  * Where the text comes from: anything that can be iterated with `for await` and gives pieces of text, or a
  * stream of text or of bytes in UTF-8 (the body of a response).
  */
-export type StreamSource = AsyncIterable<string> | ReadableStream<string | Uint8Array>;
+export type StreamText = AsyncIterable<string> | ReadableStream<string | Uint8Array>;
+
+/**
+ * A text, or a function that begins one. The function is called only where the answer is not on record yet:
+ * a run that is repeated after a crash, or a flow that goes on, asks no model again.
+ */
+export type StreamSource = StreamText | (() => StreamText | Promise<StreamText>);
 
 /** Options of `ctx.stream`. */
 export interface StreamOptions
