@@ -77,7 +77,8 @@ export class Flows {
     const input = jsonOf(start.input);
     refuseTooLarge(`the input of flow "${start.flow}"`, input ?? "");
     const started = journal.commit("flow.start", () => {
-      if (start.ends !== undefined) this.#end(start.ends.row, "failed", start.ends.why);
+      if (start.ends !== undefined && !this.#end(start.ends.row, "failed", start.ends.why))
+        return false;
       if (journal.flows.get(id) !== undefined) return false;
       const other = journal.flows.activeOf(owner);
       if (other !== undefined && other.owner === owner) {
@@ -116,18 +117,14 @@ export class Flows {
     const { journal, bot } = this.#core;
     if (!journal.hasFlows || turn.sends.unjournaled) return false;
     const { event } = ctx;
-    if (event.kind !== "message" && event.kind !== "action" && event.kind !== "event") return false;
-    const runs =
-      event.kind === "event"
-        ? journal.flows.list("active", Number.MAX_SAFE_INTEGER, MAX_OFFERED).reverse()
-        : this.#runsOf(event.sender?.id ?? "");
     const isCommand = event.kind === "message" && bot.isCommand(ctx.text);
-    for (const row of runs) {
-      if (waitOf(row) === undefined) continue;
+    for (const row of this.#offered(event)) {
+      // One that was offered it before may have taken its time.
+      if (waitOf(row) === undefined || !this.#isActive(row)) continue;
       const options = bot.flowOf(row.flow, row.version)?.options ?? {};
       if (this.#isCancel(event, options)) {
         // With the turn, so that a crash in between cancels nothing else.
-        turn.run = { commit: () => this.#end(row, "cancelled", `ended by ${ctx.text}`) };
+        turn.run = { commit: () => void this.#end(row, "cancelled", `ended by ${ctx.text}`) };
         const { cancelled = DEFAULT_CANCELLED } = options;
         if (cancelled !== null) await ctx.reply(cancelled);
         return true;
@@ -146,10 +143,13 @@ export class Flows {
     return false;
   }
 
-  /** The sender's own run, and the one that takes everybody's messages. */
-  #runsOf(sender: string): FlowRow[] {
+  /** Runs that an event is offered to: the sender's own and the one that takes everybody's messages, or all. */
+  #offered({ kind, sender: from }: InboundEvent): FlowRow[] {
     const { flows } = this.#core.journal;
-    const own = flows.activeOf(sender);
+    if (kind === "event")
+      return flows.list("active", Number.MAX_SAFE_INTEGER, MAX_OFFERED).reverse();
+    if (kind !== "message" && kind !== "action") return [];
+    const own = flows.activeOf(from?.id ?? "");
     const common = own === undefined || own.owner === "" ? undefined : flows.activeOf("");
     return [own, common].filter((row) => row !== undefined);
   }
@@ -217,24 +217,32 @@ export class Flows {
   cancel(id: string, why = "cancelled by an operator"): boolean {
     const { journal } = this.#core;
     const row = journal.exists() ? journal.flows.get(id) : undefined;
-    if (row === undefined || row.state !== "active") return false;
-    journal.commit("flow.end", () => this.#end(row, "cancelled", why));
-    return true;
+    if (row?.state !== "active") return false;
+    return journal.commit("flow.end", () => this.#end(row, "cancelled", why));
   }
 
   /** An event is given up: the run that it would have continued cannot go on. Call inside that commit. */
   died(row: InboxRow, why: string): void {
     const { journal } = this.#core;
-    if (!journal.hasFlows) return;
-    const event = eventOf(row);
+    const event = journal.hasFlows ? eventOf(row) : undefined;
+    if (event === undefined) return;
     const run =
-      event?.kind === "timer"
+      event.kind === "timer"
         ? journal.flows.get((event.data as Wake).run)
-        : event?.kind === "message" || event?.kind === "action"
-          ? journal.flows.activeOf(event.sender?.id ?? "")
-          : undefined;
-    if (run?.state === "active")
-      this.#end(run, "failed", `its event ${row.id} is given up: ${why}`);
+        : this.#offered(event).find((one) => this.#wouldTake(one, event));
+    if (run !== undefined) this.#end(run, "failed", `its event ${row.id} is given up: ${why}`);
+  }
+
+  /** Whether a run may have been at work on an event. */
+  #wouldTake(row: FlowRow, event: InboundEvent): boolean {
+    const { bot } = this.#core;
+    const wait = waitOf(row);
+    if (wait === undefined || wait.kind === "sleep") return false;
+    if (event.kind === "event")
+      return wait.name.split(", ").some((one) => one.endsWith(`=event:${event.type}`));
+    if (event.kind === "action" || !bot.isCommand(event.text ?? "")) return true;
+    const options = bot.flowOf(row.flow, row.version)?.options ?? {};
+    return options.commands === "cancel" || this.#isCancel(event, options);
   }
 
   /** Whether a sender's messages may be answers: then none of them stops another. */
@@ -255,7 +263,9 @@ export class Flows {
     if (definition !== undefined) {
       const execution = new RunTurn(this.#parts, turn, row, arrival);
       // The turn may be over before the function comes to anything: it ran too long.
-      turn.run = { commit: (end) => this.#end(row, "failed", `its turn ended first (${end})`) };
+      turn.run = {
+        commit: (end) => void this.#end(row, "failed", `its turn ended first (${end})`),
+      };
       ending = await execution.execute(definition.run);
       turn.run = undefined;
       const offered = arrival?.kind === "event";
@@ -289,6 +299,8 @@ export class Flows {
     options: FlowOptions | undefined,
   ): Promise<boolean> {
     const { journal, host } = this.#core;
+    // Ended meanwhile by somebody else: there is nothing to fail or to begin anew.
+    if (!this.#isActive(row)) return false;
     const restarts = options?.onCodeChange === "restart";
     const error = new CodeChanged(
       `the code of flow "${row.flow}" has changed under run ${row.id}: ${why}`,
@@ -314,14 +326,20 @@ export class Flows {
     return said !== "" && cancel.some((word) => word.toLowerCase() === said);
   }
 
-  /** Call inside a commit. */
-  #end(row: FlowRow, state: FlowState, error: string): void {
+  #isActive({ id }: FlowRow): boolean {
+    return this.#core.journal.flows.get(id)?.state === "active";
+  }
+
+  /** Ends a run, unless it is over: what ended first, and how, stays. Call inside a commit. */
+  #end(row: FlowRow, state: FlowState, error: string): boolean {
+    if (!this.#isActive(row)) return false;
     this.#core.journal.flows.update(row, {
       state,
       error: errorText(error, this.#core.host.env),
       finished_at: this.#core.now(),
       due_at: null,
     });
+    return true;
   }
 
   /** The event by which a run goes on. Call inside a commit. */
