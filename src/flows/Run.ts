@@ -116,6 +116,8 @@ export class Run implements FlowContext {
   #waiting = false;
   /** Calls of the run that are on their way. */
   readonly #busy = new Set<Promise<unknown>>();
+  /** The disk refused a write: whatever the function makes of it, its turn runs again. */
+  refusal: { error: unknown } | undefined;
   #suspend: (ending: Ending) => void = () => {};
 
   constructor(parts: RunParts, arrival: Arrival | undefined) {
@@ -189,6 +191,7 @@ export class Run implements FlowContext {
 
   /** A step is not on record: it failed before, is new now, or is other code. */
   newStep(path: string): void {
+    this.#goOn();
     this.failures.callStep(path);
     if (this.replaying)
       throw this.#change(`it does the step "${path}", which it did not do before`);
@@ -196,8 +199,14 @@ export class Run implements FlowContext {
 
   /** A send is not on record: it was refused before, is new now, or is other code. */
   newSend(slot: string): void {
+    this.#goOn();
     this.failures.callSend(slot);
     if (this.replaying) throw this.#change("it does a send, which it did not do before");
+  }
+
+  /** @throws the disk's refusal, after which nothing new may be done */
+  #goOn(): void {
+    if (this.refusal !== undefined) throw this.refusal.error;
   }
 
   /** Resolves once nothing that the run began is still on its way. */
@@ -325,10 +334,10 @@ export class Run implements FlowContext {
   /** Whether an error is the function's to see again. A disk that refuses ends this execution, whoever catches it. */
   #isOwn(error: unknown): boolean {
     if (isRefusal(error)) {
+      this.refusal ??= { error };
       this.#suspend({ end: "failed", error });
-      return false;
     }
-    return !(error instanceof CodeChanged);
+    return this.refusal === undefined && !(error instanceof CodeChanged);
   }
 
   /** Makes a send. */
@@ -360,7 +369,11 @@ export class Run implements FlowContext {
 
   sendBatch(contents: readonly Content[], options: SendOptions = {}) {
     for (const _content of contents) this.#note("send");
-    const make = () => this.#parts.ctx.sendBatch(contents, recorded(options));
+    const make = async () => {
+      const result = await this.#parts.ctx.sendBatch(contents, recorded(options));
+      if (isRefusal(result.error)) this.#isOwn(result.error);
+      return result;
+    };
     return this.#track(this.failures.batch(make, (slot) => !this.#parts.isRecorded(slot)));
   }
 

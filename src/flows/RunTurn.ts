@@ -118,6 +118,8 @@ export class RunTurn {
     await this.#run.rest();
     const { open } = this.#turn.sends;
     while (open.size > 0) await Promise.all(open);
+    // It may have come after the wait at which the run stopped, and been caught.
+    if (this.#run.refusal !== undefined) return { end: "failed", ...this.#run.refusal };
     try {
       // Before the commit, which must not fail for ever.
       if (ending.end === "done")

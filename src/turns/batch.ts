@@ -1,5 +1,6 @@
 /** The result of `sendBatch` from the results of its items. @module */
 import { HoldfastError } from "../channels/errors.ts";
+import { isRefusal } from "../journal/refusal.ts";
 import type { Decided } from "../outbox/draft.ts";
 import { errorOf, receiptOf } from "../outbox/results.ts";
 import type { BatchResult } from "./sends.ts";
@@ -11,8 +12,10 @@ export async function batchOf(items: readonly Promise<Decided>[]): Promise<Batch
   for (const settled of await Promise.allSettled(items)) {
     if (settled.status === "rejected") {
       seen.add("failed");
-      result.error ??=
+      const error =
         settled.reason instanceof Error ? settled.reason : new Error(String(settled.reason));
+      // What passes by itself is not to be hidden by what does not.
+      result.error = isRefusal(error) ? error : (result.error ?? error);
       result.stage ??= settled.reason instanceof HoldfastError ? "queue" : "unknown";
       continue;
     }
