@@ -14,6 +14,7 @@ import type { StreamOptions, StreamSource } from "../streams/types.ts";
 import { sleep } from "../time/Clock.ts";
 import { type Duration, parseDuration } from "../time/duration.ts";
 import type { ChatAt, Context, LooseState } from "../turns/Context.ts";
+import type { StepRecord } from "../turns/Steps.ts";
 import type { EnqueueOptions, SendOptions } from "../turns/sends.ts";
 import type { Candidate } from "./alternatives.ts";
 import { type AskOptions, askFor } from "./ask.ts";
@@ -82,6 +83,8 @@ export interface RunParts {
   clean(text: string): string;
   /** Whether a send of this slot is on record by now. */
   isRecorded(slot: string): boolean;
+  /** Writes down which steps failed. */
+  recordFailures(): void;
   /** The function of another flow. */
   functionOf(flow: Flow): FlowFunction<unknown, unknown, unknown>;
 }
@@ -126,7 +129,7 @@ export class Run implements FlowContext {
     this.#arrival = arrival;
     this.#known = memoryOf(row);
     this.#path = [...this.#known.path];
-    this.failures = new Failures(this.#known, parts.clean);
+    this.failures = new Failures(this.#known.unsent, parts.clean);
     this.#judged = { ...this.#known.judged };
     this.chatState = new RunState(this.#known);
     this.#at = waitOf(row);
@@ -155,12 +158,11 @@ export class Run implements FlowContext {
   get memory(): RunMemory {
     const { written, read } = this.chatState;
     const { sends } = this.#known;
-    const { failed, unsent } = this.failures;
+    const { unsent } = this.failures;
     return {
       path: this.#path,
       sends,
       judged: this.#judged,
-      failed,
       unsent,
       written,
       read,
@@ -189,10 +191,9 @@ export class Run implements FlowContext {
     return this.#at !== undefined && this.#waits <= this.#at.n;
   }
 
-  /** A step is not on record: it failed before, is new now, or is other code. */
+  /** A step is not on record: it is new now, or is other code. */
   newStep(path: string): void {
     this.#goOn();
-    this.failures.callStep(path);
     if (this.replaying)
       throw this.#change(`it does the step "${path}", which it did not do before`);
   }
@@ -204,9 +205,20 @@ export class Run implements FlowContext {
     if (this.replaying) throw this.#change("it does a send, which it did not do before");
   }
 
-  /** @throws the disk's refusal, after which nothing new may be done */
+  /** A step failed. */
+  failStep(path: string, error: unknown, rest: StepRecord): void {
+    if (this.#isOwn(error)) this.failures.step(path, error, rest);
+  }
+
+  /** Something new is done: what failed before has failed. @throws the disk's refusal, after which nothing is done */
   #goOn(): void {
     if (this.refusal !== undefined) throw this.refusal.error;
+    try {
+      this.#parts.recordFailures();
+    } catch (error) {
+      this.#isOwn(error);
+      throw error;
+    }
   }
 
   /** Resolves once nothing that the run began is still on its way. */
@@ -312,22 +324,18 @@ export class Run implements FlowContext {
     const { clock } = this.#parts.core.host;
     const retries = options.retries ?? 0;
     const first = parseDuration(options.backoff ?? STEP_BACKOFF_MS) ?? STEP_BACKOFF_MS;
-    const work = this.failures.step(
-      () =>
-        this.#parts.ctx.step(name, async () => {
-          for (let tries = 0; ; tries += 1) {
-            try {
-              return await fn();
-            } catch (error) {
-              this.#parts.core.host.rethrowIfHalted(error);
-              if (tries >= retries || (error as { retryable?: unknown })?.retryable === false)
-                throw error;
-              await sleep(clock, Math.min(first * 2 ** tries, STEP_BACKOFF_CAP_MS));
-            }
-          }
-        }),
-      (error) => this.#isOwn(error),
-    );
+    const work = this.#parts.ctx.step(name, async () => {
+      for (let tries = 0; ; tries += 1) {
+        try {
+          return await fn();
+        } catch (error) {
+          this.#parts.core.host.rethrowIfHalted(error);
+          if (tries >= retries || (error as { retryable?: unknown })?.retryable === false)
+            throw error;
+          await sleep(clock, Math.min(first * 2 ** tries, STEP_BACKOFF_CAP_MS));
+        }
+      }
+    });
     return this.#track(work);
   }
 

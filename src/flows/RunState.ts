@@ -10,30 +10,28 @@ import type { RunMemory } from "./records.ts";
 /** The state of one execution. */
 export class RunState {
   /** What is kept for the next execution. */
-  readonly written: RunMemory["written"];
   readonly read: RunMemory["read"];
   readonly #known: RunMemory["written"];
-  readonly #fresh = new Map<string, StateWrite>();
-  readonly #counts = new Map<string, number>();
+  readonly #counts: Record<string, number> = {};
 
   constructor({ written, read }: Pick<RunMemory, "written" | "read">) {
     this.#known = written;
-    this.written = { ...written };
     this.read = { ...read };
   }
 
-  /** What was written for the first time in this execution. */
-  get writes(): Iterable<StateWrite> {
-    return this.#fresh.values();
+  /** How often each key was written by now, for the next execution. */
+  get written(): RunMemory["written"] {
+    return { ...this.#known, ...this.#counts };
   }
 
-  /** A key was written, by the function or by a recorded step. */
-  noteWrite(write: StateWrite): void {
-    const { key } = write;
-    const count = (this.#counts.get(key) ?? 0) + 1;
-    this.#counts.set(key, count);
-    if (count > (this.#known[key] ?? 0)) this.#fresh.set(key, write);
-    this.written[key] = Math.max(count, this.#known[key] ?? 0);
+  /** Of what the function wrote, what it wrote for the first time in this execution. */
+  fresh(writes: readonly StateWrite[]): StateWrite[] {
+    return writes.filter(({ key }) => (this.#counts[key] ?? 0) > (this.#known[key] ?? 0));
+  }
+
+  /** A key was written, by the function or by a recorded step; `by` is -1 for what is taken back. */
+  noteWrite({ key }: StateWrite, by: 1 | -1): void {
+    this.#counts[key] = (this.#counts[key] ?? 0) + by;
   }
 
   /** A key as the run first saw it. */

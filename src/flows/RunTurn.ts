@@ -35,6 +35,7 @@ export class RunTurn {
   readonly #row: FlowRow;
   readonly #arrival: Arrival | undefined;
   readonly #run: Run;
+  readonly #state: TurnState;
 
   constructor(parts: RunTurnParts, turn: Turn, row: FlowRow, arrival: Arrival | undefined) {
     const { core } = parts;
@@ -51,33 +52,37 @@ export class RunTurn {
       const place = unsent[slot] === undefined ? earlier[slot] : undefined;
       return place && journal.outbox.get(...place);
     };
-    const steps: Steps = new Steps(
-      {
-        read: (path) => {
-          const failed = this.#run.failures.cameFirst(path);
-          const known = failed ? undefined : journal.side.step(row.seq, path);
-          if (known === undefined) this.#run.newStep(path);
-          return known;
-        },
-        record: (path, result) => {
-          if (sends.closed) throw new TurnEndedError("the turn ended while this step ran");
-          journal.commit("turn.step", () =>
-            journal.side.recordStep(row.seq, path, result, core.now()),
-          );
-        },
-      },
-      (writes) => state.apply(writes),
-      (slots, settled) => turn.adopt(slots, settled),
-      base,
-    );
+    const record = (more: Iterable<[path: string, result: string]> = []) => {
+      const { steps: failed } = this.#run.failures;
+      const all = [...failed, ...more];
+      if (all.length === 0) return;
+      if (sends.closed) throw new TurnEndedError("the turn ended while this step ran");
+      journal.commit("turn.step", () => this.#recordSteps(all, core));
+      failed.clear();
+    };
     const state: TurnState = new TurnState(
       (scope, key) => {
         const read = () => journal.side.readState(scope, key);
         return scope === "" ? this.#run.chatState.pinned(key, read) : read();
       },
       () => steps.recorder(),
-      (write) => this.#run.chatState.noteWrite(write),
+      (write, by) => this.#run.chatState.noteWrite(write, by),
     );
+    const steps: Steps = new Steps(
+      {
+        read: (path) => {
+          const known = journal.side.step(row.seq, path);
+          if (known === undefined) this.#run.newStep(path);
+          return known;
+        },
+        record: (path, result) => record([[path, result]]),
+        fail: (path, error, rest) => this.#run.failStep(path, error, rest),
+      },
+      state,
+      (slots, settled) => turn.adopt(slots, settled),
+      base,
+    );
+    this.#state = state;
     const { onUse, onSettled } = sends;
     sends.onUse = (slot) => {
       onUse(slot);
@@ -101,6 +106,7 @@ export class RunTurn {
         base,
         scope: () => steps.scope(),
         clean: (text) => redact(text, core.host.env),
+        recordFailures: () => record(),
         isRecorded: (slot) => sends.recorded(slot) !== undefined,
         functionOf: (flow) => {
           const found = core.bot.flowOf(flow.name, flow.version)?.run;
@@ -131,6 +137,11 @@ export class RunTurn {
     return ending;
   }
 
+  #recordSteps(steps: Iterable<[path: string, result: string]>, core: Core): void {
+    for (const [path, result] of steps)
+      core.journal.side.recordStep(this.#row.seq, path, result, core.now());
+  }
+
   /** Writes what the run came to. Call inside the commit that ends the turn. */
   commit(ending: Ending, end: TurnEnd, core: Core): void {
     const { journal, alarm } = core;
@@ -138,6 +149,7 @@ export class RunTurn {
     if (journal.flows.get(this.#row.id)?.state !== "active") return;
     const run = this.#run;
     const { side } = journal;
+    this.#recordSteps(run.failures.steps, core);
     const arrival = this.#arrival;
     if (arrival?.kind === "hook")
       side.recordStep(
@@ -157,7 +169,7 @@ export class RunTurn {
         memory.sends[row.slot] = [row.turn, row.pos];
     }
     const failed = ending.end === "failed" || (end !== "settled" && ending.end !== "waits");
-    if (!failed) side.writeState(run.chatState.writes);
+    if (!failed) side.writeState(run.chatState.fresh(this.#state.writes()));
     const now = core.now();
     const over = ending.end !== "waits";
     journal.flows.update(this.#row, {

@@ -2,6 +2,7 @@
 import type { FlowRow, FlowState } from "../journal/FlowTable.ts";
 import type { Journal } from "../journal/Journal.ts";
 import { publicKeyOf } from "../outbox/publicKey.ts";
+import type { StepRecord } from "../turns/Steps.ts";
 import { memoryOf, type Resolution, waitOf } from "./records.ts";
 import type { RunEntry, RunRecord, RunRow } from "./types.ts";
 
@@ -82,13 +83,11 @@ function rowOf(row: FlowRow): RunRow {
 function entryOf({ name, result, at }: { name: string; result: string; at: number }): RunEntry {
   const value = JSON.parse(result) as unknown;
   if (name.startsWith("~hook/")) return { kind: "hook", name: name.slice(1), at, result: value };
-  if (!name.startsWith("~"))
-    return {
-      kind: "step",
-      name: decodeURIComponent(name),
-      at,
-      result: (value as { v?: unknown }).v,
-    };
+  if (!name.startsWith("~")) {
+    const { v: result, x } = value as StepRecord;
+    const outcome = x === undefined ? { result } : { error: x.message };
+    return { kind: "step", name: decodeURIComponent(name), at, ...outcome };
+  }
   const { k, n, key, timeout, payload, event } = value as Resolution;
   const brought = timeout === true ? "timeout" : (payload ?? event?.text ?? event?.data);
   return { kind: k, name: n, at, result: key === undefined ? brought : { key, value: brought } };

@@ -47,8 +47,6 @@ export interface RunMemory {
   sends: Record<string, [turn: number, pos: number]>;
   /** What answers were worth, by their waits: texts of choices and schemas may change. */
   judged: Record<string, Judgement>;
-  /** Errors of steps that failed, by path, in order: a later try may have worked. */
-  failed: Record<string, WireError[]>;
   /** Errors of sends that were never recorded, by slot. */
   unsent: Record<string, WireError>;
   /** How often each key of the chat's state was written and committed. */
@@ -59,7 +57,7 @@ export interface RunMemory {
 
 /** A run before it did anything. */
 export function newMemory(): RunMemory {
-  return { path: [], sends: {}, judged: {}, failed: {}, unsent: {}, written: {}, read: {} };
+  return { path: [], sends: {}, judged: {}, unsent: {}, written: {}, read: {} };
 }
 
 /** The memory of a run. @throws when the record is damaged */

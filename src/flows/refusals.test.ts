@@ -51,6 +51,23 @@ describe("a disk that refuses a write beside a wait", () => {
   });
 });
 
+test("a disk that refuses to keep how a step failed has the turn run again", async () => {
+  const { t } = made((bot) => {
+    const flow = bot.flow("order", async (c) => {
+      await c.step("charge", () => Promise.reject(new Error("no"))).catch(() => 0);
+      const id = await c.step("note", () => 7).catch(() => "nothing");
+      await c.reply(`Declined, ${id}.`).catch(() => 0);
+      await c.ask("Again?").catch(() => 0);
+    });
+    bot.command("order", (ctx) => ctx.start(flow));
+  });
+  const ann = t.user("ann");
+  let refused = 0;
+  refuseCommits(t, (label) => label === "turn.step" && refused++ === 0);
+  await ann.say("/order");
+  expect(ann.screen).toEqual(["Declined, 7.", "Again?"]);
+});
+
 describe("a disk that refuses a part of a batch", () => {
   test.each([
     ["its first", ["one", "two"]],

@@ -238,9 +238,10 @@ test("secrets of an error that was caught are not kept", async () => {
   bot.command("pay", (ctx) => ctx.start(flow));
   const t = testBot(bot, { env: { SHOP_API_KEY: "sk-very-secret-value" } });
   await t.user("ann").say("/pay");
-  const rows = t.runtime
-    .names("ChatActor")
-    .flatMap((name) => t.runtime.storage("ChatActor", name).all("SELECT memory FROM flows", []));
+  const rows = t.runtime.names("ChatActor").flatMap((name) => {
+    const storage = t.runtime.storage("ChatActor", name);
+    return ["SELECT * FROM flows", "SELECT * FROM steps"].map((query) => storage.all(query, []));
+  });
   expect(JSON.stringify(rows)).toContain("bad key");
   expect(JSON.stringify(rows)).not.toContain("sk-very-secret-value");
 });

@@ -243,4 +243,6 @@ export interface RunEntry {
   /** Epoch milliseconds. */
   at: number;
   result?: unknown;
+  /** How a step failed. */
+  error?: string;
 }

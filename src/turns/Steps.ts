@@ -6,8 +6,11 @@
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { StateWrite } from "../journal/SideTables.ts";
+import type { WireError } from "../objects/Operations.ts";
 import { encodeKey } from "../outbox/keys.ts";
 import type { SettledIntent } from "../outbox/TurnSends.ts";
+import { errorFrom } from "./actorCalls.ts";
+import type { TurnState } from "./TurnState.ts";
 import { refuseTooLarge } from "./tooLarge.ts";
 
 /** The step that the current code runs in. */
@@ -28,10 +31,15 @@ const current = new AsyncLocalStorage<StepFrame>();
 export interface StepStore {
   read(path: string): string | undefined;
   record(path: string, result: string): void;
+  /** A step failed: kept where its error is its outcome, and not there where it is tried again. */
+  fail?(path: string, error: unknown, rest: Pick<StepRecord, "o" | "e">): void;
 }
 
-interface StepRecord {
+/** What is kept of a step. */
+export interface StepRecord {
   v?: unknown;
+  /** How it failed, where that is kept. */
+  x?: WireError;
   s?: StateWrite[];
   /** Slots of the sends that it made. */
   o?: string[];
@@ -42,7 +50,7 @@ interface StepRecord {
 /** The steps of one run. */
 export class Steps {
   readonly #store: StepStore;
-  readonly #applyState: (writes: readonly StateWrite[]) => void;
+  readonly #state: Pick<TurnState, "apply" | "drop">;
   readonly #adopt: (slots: readonly string[], settled: readonly SettledIntent[]) => void;
   readonly #used = new Map<string, number>();
   readonly #base: string;
@@ -53,13 +61,13 @@ export class Steps {
    */
   constructor(
     store: StepStore,
-    applyState: (writes: readonly StateWrite[]) => void,
+    state: Pick<TurnState, "apply" | "drop">,
     adopt: (slots: readonly string[], settled: readonly SettledIntent[]) => void,
     base = "",
   ) {
     this.#base = base;
     this.#store = store;
-    this.#applyState = applyState;
+    this.#state = state;
     this.#adopt = adopt;
   }
 
@@ -95,17 +103,16 @@ export class Steps {
     const base = encodeKey(name).replaceAll("@", "%40");
     const own = count === 1 ? base : `${base}@${count}`;
     const path = frame === undefined ? own : `${frame.path}/${own}`;
-    const known = this.#read(path, () => used.set(name, count - 1));
+    const known = this.#store.read(path);
     if (known !== undefined) {
-      const record = JSON.parse(known) as StepRecord;
-      this.#adopt(record.o ?? [], record.e ?? []);
-      frame?.slots.push(...(record.o ?? []));
-      frame?.settled.push(...(record.e ?? []));
-      if (record.s !== undefined) {
-        this.#applyState(record.s);
-        frame?.writes.push(...record.s);
-      }
-      return record.v as T;
+      const { v, x, s = [], o = [], e = [] } = JSON.parse(known) as StepRecord;
+      this.#adopt(o, e);
+      frame?.slots.push(...o);
+      frame?.settled.push(...e);
+      // Into the step around this one, too.
+      this.#state.apply(s);
+      if (x !== undefined) throw errorFrom(x);
+      return v as T;
     }
     const inner: StepFrame = {
       owner: this,
@@ -115,36 +122,33 @@ export class Steps {
       settled: [],
       used: new Map(),
     };
-    let value: T;
+    const { writes, slots, settled } = inner;
+    const said = () => ({
+      ...(slots.length === 0 ? {} : { o: slots }),
+      ...(settled.length === 0 ? {} : { e: settled }),
+    });
     try {
-      value = await current.run(inner, async () => fn());
+      const v = await current.run(inner, async () => fn());
+      const text = JSON.stringify({
+        v,
+        ...(writes.length === 0 ? {} : { s: writes }),
+        ...said(),
+      } satisfies StepRecord);
+      refuseTooLarge(`the result of step "${name}"`, text);
+      this.#store.record(path, text);
+      // A step around this one records what its inner steps wrote, too.
+      frame?.writes.push(...writes);
+      // As its record gives it: a date is a text from the first run on.
+      return (JSON.parse(text) as StepRecord).v as T;
     } catch (error) {
+      this.#state.drop(writes);
+      if (this.#store.fail !== undefined) this.#store.fail(path, error, said());
       // Nothing was recorded: the next try has the same name, on a replay, too.
-      if (used.get(name) === count) used.set(name, count - 1);
+      else if (used.get(name) === count) used.set(name, count - 1);
       throw error;
-    }
-    const text = JSON.stringify({
-      ...(value === undefined ? {} : { v: value }),
-      ...(inner.writes.length === 0 ? {} : { s: inner.writes }),
-      ...(inner.slots.length === 0 ? {} : { o: inner.slots }),
-      ...(inner.settled.length === 0 ? {} : { e: inner.settled }),
-    } satisfies StepRecord);
-    refuseTooLarge(`the result of step "${name}"`, text);
-    this.#store.record(path, text);
-    // A step around this one records what its inner steps wrote, too.
-    frame?.writes.push(...inner.writes);
-    frame?.slots.push(...inner.slots);
-    frame?.settled.push(...inner.settled);
-    return value;
-  }
-
-  /** Reads a record; where that is refused, the next try has the same name. */
-  #read(path: string, refused: () => void): string | undefined {
-    try {
-      return this.#store.read(path);
-    } catch (error) {
-      refused();
-      throw error;
+    } finally {
+      frame?.slots.push(...slots);
+      frame?.settled.push(...settled);
     }
   }
 

@@ -102,7 +102,7 @@ export class Turn {
           );
         },
       },
-      (writes) => this.state.apply(writes),
+      this.state,
       (slots, settled) => this.adopt(slots, settled),
     );
     this.sends.onUse = (slot) => this.steps.noteSend(slot);

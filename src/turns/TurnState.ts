@@ -14,16 +14,17 @@ export type ReadState = (scope: string, key: string) => string | undefined;
 /** The state of one run. */
 export class TurnState {
   readonly #read: ReadState;
-  readonly #writes = new Map<string, StateWrite>();
+  /** What was written to each key: by the turn itself, and on top of it by steps that may yet fail. */
+  readonly #writes = new Map<string, StateWrite[]>();
   /** Collects the writes of the step that is running, so that they are recorded with it. */
   readonly #recorder: () => StateWrite[] | undefined;
-  readonly #onPut: ((write: StateWrite) => void) | undefined;
+  readonly #onPut: ((write: StateWrite, by: 1 | -1) => void) | undefined;
 
-  /** @param onPut told of each write, a recorded step's too */
+  /** @param onPut told of each write, a recorded step's too, and with -1 of each that is taken back */
   constructor(
     read: ReadState,
     recorder: () => StateWrite[] | undefined,
-    onPut?: (write: StateWrite) => void,
+    onPut?: (write: StateWrite, by: 1 | -1) => void,
   ) {
     this.#read = read;
     this.#recorder = recorder;
@@ -32,7 +33,7 @@ export class TurnState {
 
   /** What the settle has to write. */
   writes(): StateWrite[] {
-    return [...this.#writes.values()];
+    return [...this.#writes.values()].flatMap((writes) => writes.slice(-1));
   }
 
   /** Applies a recorded step's writes again. */
@@ -40,10 +41,19 @@ export class TurnState {
     for (const write of writes) this.#put(write);
   }
 
+  /** Takes back what a step wrote that failed: its record will not have it. */
+  drop(writes: readonly StateWrite[]): void {
+    for (const write of writes) {
+      const key = keyOf(write);
+      this.#writes.set(key, this.#writes.get(key)?.filter((one) => one !== write) ?? []);
+      this.#onPut?.(write, -1);
+    }
+  }
+
   /** The view of one scope: empty for the chat, `u:<id>` for a sender. */
   scope(scope: string): LooseState {
     const get = <T>(key: string): T | undefined => {
-      const written = this.#writes.get(`${scope}\n${key}`);
+      const written = this.#writes.get(keyOf({ scope, key }))?.at(-1);
       const text = written === undefined ? this.#read(scope, key) : written.value;
       return text === undefined ? undefined : (JSON.parse(text) as T);
     };
@@ -69,8 +79,18 @@ export class TurnState {
   }
 
   #put(write: StateWrite): void {
-    this.#writes.set(`${write.scope}\n${write.key}`, write);
-    this.#onPut?.(write);
-    this.#recorder()?.push(write);
+    const recorder = this.#recorder();
+    const key = keyOf(write);
+    // Nobody takes back what the turn itself writes.
+    this.#writes.set(
+      key,
+      recorder === undefined ? [write] : [...(this.#writes.get(key) ?? []), write],
+    );
+    this.#onPut?.(write, 1);
+    recorder?.push(write);
   }
+}
+
+function keyOf({ scope, key }: Pick<StateWrite, "scope" | "key">): string {
+  return `${scope}\n${key}`;
 }

@@ -40,6 +40,23 @@ describe("state set inside a step", () => {
     ]);
   });
 
+  test("is taken back when the step fails and its error is caught, as its replay would not set it", async () => {
+    const l = lab({
+      setup: (bot) =>
+        bot.otherwise(async (ctx) => {
+          ctx.state.set("a", 1);
+          await ctx
+            .step("s", () => {
+              ctx.state.set("a", 2);
+              throw new Error("no");
+            })
+            .catch(() => 0);
+        }),
+    });
+    await l.ann.say("hi");
+    expect(l.t.state(l.ann, "a")).toBe(1);
+  });
+
   test("is dropped with the rest when the turn throws", async () => {
     const l = lab({
       setup: (bot) =>
