@@ -277,7 +277,7 @@ export class Flows {
         throw new RetryTurn({ cause: ending.error });
       }
       if (ending.end !== "changed") {
-        turn.run = { commit: (end) => execution.commit(ending, end, this.#core) };
+        turn.run = { commit: () => execution.commit(ending, this.#core) };
         if (ending.end === "failed") throw ending.error;
         return true;
       }

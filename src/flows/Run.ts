@@ -15,7 +15,7 @@ import { sleep } from "../time/Clock.ts";
 import { type Duration, parseDuration } from "../time/duration.ts";
 import type { ChatAt, Context, LooseState } from "../turns/Context.ts";
 import type { StepRecord } from "../turns/Steps.ts";
-import type { EnqueueOptions, SendOptions } from "../turns/sends.ts";
+import type { EnqueueOptions, SendOptions, SendResult } from "../turns/sends.ts";
 import type { Candidate } from "./alternatives.ts";
 import { type AskOptions, askFor } from "./ask.ts";
 import { Failures } from "./Failures.ts";
@@ -120,7 +120,9 @@ export class Run implements FlowContext {
   /** Calls of the run that are on their way. */
   readonly #busy = new Set<Promise<unknown>>();
   /** The disk refused a write: whatever the function makes of it, its turn runs again. */
-  refusal: { error: unknown } | undefined;
+  #refusal: { error: unknown } | undefined;
+  /** The function left a wait behind, or began two. */
+  #misuse: ConfigError | undefined;
   #suspend: (ending: Ending) => void = () => {};
 
   constructor(parts: RunParts, arrival: Arrival | undefined) {
@@ -212,7 +214,7 @@ export class Run implements FlowContext {
 
   /** Something new is done: what failed before has failed. @throws the disk's refusal, after which nothing is done */
   #goOn(): void {
-    if (this.refusal !== undefined) throw this.refusal.error;
+    if (this.#refusal !== undefined) throw this.#refusal.error;
     try {
       this.#parts.recordFailures();
     } catch (error) {
@@ -222,12 +224,12 @@ export class Run implements FlowContext {
   }
 
   /** Resolves once nothing that the run began is still on its way. */
-  async rest(): Promise<void> {
-    while (this.#busy.size > 0) {
+  async #rest(): Promise<void> {
+    do {
       await Promise.allSettled(this.#busy);
-      // What follows a call may begin the next one.
-      for (let turn = 0; turn < 5; turn += 1) await Promise.resolve();
-    }
+      // What follows a call may begin the next one, or end the function.
+      for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+    } while (this.#busy.size > 0);
   }
 
   #track<T>(work: Promise<T>): Promise<T> {
@@ -236,11 +238,12 @@ export class Run implements FlowContext {
     return work;
   }
 
-  /** Executes the function. */
+  /** Executes the function, until nothing that it began is on its way. */
   async execute(fn: FlowFunction<unknown, unknown, unknown>, input: unknown): Promise<Ending> {
     const suspended = new Promise<Ending>((resolve) => {
       this.#suspend = resolve;
     });
+    let over: Ending | undefined;
     const running = (async (): Promise<Ending> => {
       try {
         const result = await fn(this, input);
@@ -253,8 +256,20 @@ export class Run implements FlowContext {
         this.#parts.core.host.rethrowIfHalted(error);
         return { end: "failed", error };
       }
-    })();
-    return Promise.race([suspended, running]);
+    })().then((ending) => {
+      over = ending;
+      return ending;
+    });
+    const ending = await Promise.race([suspended, running]);
+    await this.#rest();
+    // It may have come after the wait at which the run stopped, and been caught.
+    if (this.#refusal !== undefined) return { end: "failed", ...this.#refusal };
+    if (ending.end === "changed" || ending.end === "failed") return ending;
+    // The run cannot be at a wait from which its function went on without an answer.
+    const left = this.#waiting ? (over as Ending | undefined) : undefined;
+    if (left?.end === "failed") return left;
+    const error = this.#misuse ?? (left && oneWait());
+    return error === undefined ? ending : { end: "failed", error };
   }
 
   ask(question: Content, options?: AskText): Promise<string>;
@@ -342,17 +357,27 @@ export class Run implements FlowContext {
   /** Whether an error is the function's to see again. A disk that refuses ends this execution, whoever catches it. */
   #isOwn(error: unknown): boolean {
     if (isRefusal(error)) {
-      this.refusal ??= { error };
+      this.#refusal ??= { error };
       this.#suspend({ end: "failed", error });
     }
-    return this.refusal === undefined && !(error instanceof CodeChanged);
+    return this.#refusal === undefined && !(error instanceof CodeChanged);
   }
 
   /** Makes a send. */
-  #send<T>(make: () => Promise<T>): Promise<T> {
+  #send(make: () => Promise<SendResult>): Promise<SendResult> {
     const counts = (error: unknown, slot: string) =>
       this.#isOwn(error) && !this.#parts.isRecorded(slot);
-    return this.#track(this.failures.send(make, counts));
+    const sent = this.failures.send(make, counts).then((result) => ({
+      ...result,
+      edit: (content: Content) => this.#once("edit", () => result.edit(content)),
+      delete: () => this.#once("delete", () => result.delete()),
+    }));
+    return this.#track(sent);
+  }
+
+  /** A call without a record of its own: the step around it has one, or it becomes a step. */
+  #once(name: string, call: () => Promise<void>): Promise<void> {
+    return this.#inStep ? call() : this.step(name, call);
   }
 
   async run<Input, Output>(flow: Flow<Input, Output>, input: Input): Promise<Output> {
@@ -443,12 +468,10 @@ export class Run implements FlowContext {
   ): Promise<Resolution> {
     if (this.#inStep)
       return Promise.reject(new ConfigError("a wait inside a step: do it beside the step"));
-    if (this.#waiting)
-      return Promise.reject(
-        new ConfigError(
-          "a flow waits for one thing at a time: give `waitFor` several alternatives",
-        ),
-      );
+    if (this.#waiting) {
+      this.#misuse = oneWait();
+      return Promise.reject(this.#misuse);
+    }
     const n = this.#waits;
     const changed = this.#compare(n, kind, name);
     if (changed !== undefined) return Promise.reject(changed);
@@ -524,6 +547,12 @@ export class Run implements FlowContext {
     this.#suspend({ end: "changed", why });
     return new CodeChanged(why);
   }
+}
+
+function oneWait(): ConfigError {
+  return new ConfigError(
+    "a flow waits for one thing at a time, and awaits it: give `waitFor` several alternatives, or a `timeout`",
+  );
 }
 
 /** A send of a run needs its record: without one the function could not be told what became of it. */

@@ -7,7 +7,6 @@
 import { TurnEndedError } from "../channels/errors.ts";
 import type { FlowRow } from "../journal/FlowTable.ts";
 import type { Core } from "../objects/Core.ts";
-import type { TurnEnd } from "../objects/Outbox.ts";
 import { PREVIEW } from "../outbox/previews.ts";
 import { errorText, redact } from "../safety/redact.ts";
 import { Steps } from "../turns/Steps.ts";
@@ -36,6 +35,8 @@ export class RunTurn {
   readonly #arrival: Arrival | undefined;
   readonly #run: Run;
   readonly #state: TurnState;
+  /** Of its sends. */
+  readonly #slots: string[] = [];
 
   constructor(parts: RunTurnParts, turn: Turn, row: FlowRow, arrival: Arrival | undefined) {
     const { core } = parts;
@@ -87,6 +88,7 @@ export class RunTurn {
     sends.onUse = (slot) => {
       onUse(slot);
       steps.noteSend(slot);
+      this.#slots.push(slot);
     };
     sends.onSettled = (intent) => {
       onSettled(intent);
@@ -120,12 +122,10 @@ export class RunTurn {
 
   /** Executes the run until it waits, ends or fails, and until nothing that it began is still on its way. */
   async execute(fn: FlowFunction<unknown, unknown, unknown>): Promise<Ending> {
-    const ending = await this.#run.execute(fn, valueFrom(this.#row.input));
-    await this.#run.rest();
     const { open } = this.#turn.sends;
+    const ending = await this.#run.execute(fn, valueFrom(this.#row.input));
     while (open.size > 0) await Promise.all(open);
-    // It may have come after the wait at which the run stopped, and been caught.
-    if (this.#run.refusal !== undefined) return { end: "failed", ...this.#run.refusal };
+    if (ending.end === "failed") return ending;
     try {
       // Before the commit, which must not fail for ever.
       if (ending.end === "done")
@@ -134,6 +134,7 @@ export class RunTurn {
     } catch (error) {
       return { end: "failed", error };
     }
+    this.#turn.sends.kept = new Set(this.#slots);
     return ending;
   }
 
@@ -143,7 +144,7 @@ export class RunTurn {
   }
 
   /** Writes what the run came to. Call inside the commit that ends the turn. */
-  commit(ending: Ending, end: TurnEnd, core: Core): void {
+  commit(ending: Ending, core: Core): void {
     const { journal, alarm } = core;
     // Cancelled or replaced while it was executed: it is over.
     if (journal.flows.get(this.#row.id)?.state !== "active") return;
@@ -168,7 +169,8 @@ export class RunTurn {
       if (row.part === 0 && named && !row.slot.includes(PREVIEW))
         memory.sends[row.slot] = [row.turn, row.pos];
     }
-    const failed = ending.end === "failed" || (end !== "settled" && ending.end !== "waits");
+    const failed = ending.end === "failed";
+    // What middleware threw afterwards is the turn's failure and not the run's, which said it all.
     if (!failed) side.writeState(run.chatState.fresh(this.#state.writes()));
     const now = core.now();
     const over = ending.end !== "waits";
@@ -179,7 +181,6 @@ export class RunTurn {
         : { due_at: null, finished_at: now, state: failed ? "failed" : "done" }),
       ...(ending.end === "done" ? { result: jsonOf(ending.result) } : {}),
       ...(ending.end === "failed" ? { error: errorText(ending.error, core.host.env) } : {}),
-      ...(ending.end === "done" && failed ? { error: `its turn did not settle (${end})` } : {}),
     });
     if (over || ending.dueAt === undefined) return;
     alarm.arm(ending.dueAt);

@@ -136,7 +136,8 @@ export class Outbox {
       const drop =
         (row.state === "pending" || row.state === "failed") &&
         row.first_maybe_at === null &&
-        ((notRepeated && row.part === 0 && !scheduled) || (stopped && unstarted && !scheduled));
+        ((notRepeated && row.part === 0 && !scheduled) ||
+          (stopped && unstarted && !scheduled && !sends.kept?.has(row.slot)));
       if (drop || (blocked === undefined ? false : blocked === `drop ${row.slot}`)) {
         blocked = `drop ${row.slot}`;
         journal.outbox.move(row, "suppressed", {

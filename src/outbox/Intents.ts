@@ -290,8 +290,9 @@ export class Intents {
   }
 
   /** Records what `when: "settled"` held back. Call inside the settle's commit. */
-  insertSettled(sends: TurnSends, failed: boolean): void {
+  insertSettled(sends: TurnSends, turnFailed: boolean): void {
     for (const { rows, kept, replaces } of sends.settled) {
+      const failed = turnFailed && !sends.kept?.has(rows[0]?.slot ?? "");
       for (const old of failed ? [] : replaces)
         this.#core.journal.outbox.deleteRow(old.turn, old.pos);
       const now = this.#core.now();

@@ -35,6 +35,8 @@ export class TurnSends {
   /** None of them gets a record: the journal refuses writes, and the bot prefers to answer. */
   unjournaled = false;
   readonly settled: SettledIntent[] = [];
+  /** Slots of what the run of a flow said: it stands, whatever becomes of the rest of the turn. */
+  kept: ReadonlySet<string> | undefined;
   /** Told of each slot that this run uses, and of each send held back: a step records them. */
   onUse: (slot: string) => void = () => {};
   onSettled: (intent: SettledIntent) => void = () => {};
