@@ -167,7 +167,7 @@ function keptRuns(journal: Journal): KeptRuns {
   if (!journal.hasFlows) return { active: new Set(), finished: () => undefined };
   const active = new Set<number>();
   for (let before = Number.MAX_SAFE_INTEGER; ; ) {
-    const rows = journal.flows.list("active", before, SLICE);
+    const rows = journal.flows.active(before, SLICE);
     for (const row of rows) {
       active.add(row.seq);
       for (const [turn] of Object.values(memoryOf(row).sends)) active.add(turn);

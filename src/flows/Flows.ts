@@ -19,7 +19,7 @@ import { refuseTooLarge } from "../turns/tooLarge.ts";
 import type { Arrival, Ending } from "./Run.ts";
 import { jsonOf } from "./Run.ts";
 import { RunTurn, type RunTurnParts } from "./RunTurn.ts";
-import { CodeChanged, newMemory, WAKES, type Wake, waitOf } from "./records.ts";
+import { CodeChanged, hookName, newMemory, WAKES, type Wake, waitOf } from "./records.ts";
 import type { FlowOptions, StartedRun } from "./types.ts";
 
 /** Timers that fire in one commit. */
@@ -146,8 +146,7 @@ export class Flows {
   /** Runs that an event is offered to: the sender's own and the one that takes everybody's messages, or all. */
   #offered({ kind, sender: from }: InboundEvent): FlowRow[] {
     const { flows } = this.#core.journal;
-    if (kind === "event")
-      return flows.list("active", Number.MAX_SAFE_INTEGER, MAX_OFFERED).reverse();
+    if (kind === "event") return flows.active(Number.MAX_SAFE_INTEGER, MAX_OFFERED).reverse();
     if (kind !== "message" && kind !== "action") return [];
     const own = flows.activeOf(from?.id ?? "");
     const common = own === undefined || own.owner === "" ? undefined : flows.activeOf("");
@@ -203,7 +202,10 @@ export class Flows {
     if (!journal.exists()) return "gone";
     if (journal.inbox.byId(id) !== undefined) return "duplicate";
     const row = journal.flows.get(run);
-    if (row === undefined || row.state !== "active") return "gone";
+    if (row?.state !== "active") return "gone";
+    // The record of the call may be purged, what it brought is kept with its run.
+    if (journal.side.step(row.seq, hookName(hook)) !== undefined) return "duplicate";
+    refuseTooLarge("the payload of a hook", jsonOf(payload) ?? "");
     const now = this.#core.now();
     journal.commit("flow.hook", () => {
       this.#insertWake(journal.nextSeq(), WAKES.hook, id, { run, hook, payload }, now);

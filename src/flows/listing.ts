@@ -1,5 +1,5 @@
 /** Runs as operators see them. @module */
-import type { FlowRow, FlowState } from "../journal/FlowTable.ts";
+import type { BriefFlowRow, FlowState } from "../journal/FlowTable.ts";
 import type { Journal } from "../journal/Journal.ts";
 import { publicKeyOf } from "../outbox/publicKey.ts";
 import type { StepRecord } from "../turns/Steps.ts";
@@ -65,7 +65,7 @@ export function runRecord(journal: Journal, id: string): RunRecord | null {
   };
 }
 
-function rowOf(row: FlowRow): RunRow {
+function rowOf(row: BriefFlowRow): RunRow {
   const wait = row.state === "active" ? waitOf(row) : undefined;
   return {
     id: row.id,

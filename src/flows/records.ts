@@ -66,7 +66,7 @@ export function memoryOf(row: FlowRow): RunMemory {
 }
 
 /** The wait of a run; `undefined` while it has not come to its first. */
-export function waitOf(row: FlowRow): WaitRecord | undefined {
+export function waitOf(row: Pick<FlowRow, "wait">): WaitRecord | undefined {
   return row.wait === null ? undefined : (JSON.parse(row.wait) as WaitRecord);
 }
 

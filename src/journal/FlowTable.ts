@@ -31,8 +31,11 @@ export interface FlowRow {
   error: string | null;
 }
 
-const COLUMNS =
-  "id, seq, flow, version, owner, state, input, seed, started_at, finished_at, wait, due_at, memory, result, error";
+const BRIEF = "id, seq, flow, version, state, started_at, finished_at, wait, due_at, error";
+const COLUMNS = `${BRIEF}, owner, input, seed, memory, result`;
+
+/** A run without what it carries, which may be large. */
+export type BriefFlowRow = Omit<FlowRow, "owner" | "input" | "seed" | "memory" | "result">;
 
 /** The runs of one chat. */
 export class FlowTable {
@@ -101,13 +104,22 @@ export class FlowTable {
     return this.#sql.all<{ due_at: number }>(query)[0]?.due_at;
   }
 
-  /** Runs, newest first, below a number (exclusive). */
-  list(state: FlowState | undefined, before: number, limit: number): FlowRow[] {
-    if (state === undefined)
-      return this.#rows(`WHERE seq < ? ORDER BY seq DESC LIMIT ?`, before, limit);
+  /** Active runs, newest first, below a number (exclusive). */
+  active(before: number, limit: number): FlowRow[] {
     return this.#rows(
-      `WHERE state = ? AND seq < ? ORDER BY seq DESC LIMIT ?`,
-      state,
+      `WHERE state = 'active' AND seq < ? ORDER BY seq DESC LIMIT ?`,
+      before,
+      limit,
+    );
+  }
+
+  /** Runs in brief, newest first, below a number (exclusive). */
+  list(state: FlowState | undefined, before: number, limit: number): BriefFlowRow[] {
+    if (!this.any) return [];
+    const [where, params] = state === undefined ? ["", []] : ["state = ? AND ", [state]];
+    return this.#sql.all<BriefFlowRow & SqlRow>(
+      `SELECT ${BRIEF} FROM flows WHERE ${where}seq < ? ORDER BY seq DESC LIMIT ?`,
+      ...params,
       before,
       limit,
     );
