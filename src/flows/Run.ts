@@ -11,8 +11,9 @@ import type { FlowRow } from "../journal/FlowTable.ts";
 import { isRefusal } from "../journal/refusal.ts";
 import type { Core } from "../objects/Core.ts";
 import type { StreamOptions, StreamSource } from "../streams/types.ts";
+import { backoffMs } from "../time/backoff.ts";
 import { sleep } from "../time/Clock.ts";
-import { type Duration, parseDuration } from "../time/duration.ts";
+import { type Duration, notADuration, parseDuration } from "../time/duration.ts";
 import type { ChatAt, Context, LooseState } from "../turns/Context.ts";
 import type { StepRecord } from "../turns/Steps.ts";
 import type { EnqueueOptions, SendOptions, SendResult } from "../turns/sends.ts";
@@ -49,7 +50,6 @@ import type {
 } from "./types.ts";
 import { type NumberedHook, type WaitIo, waitForAny } from "./waitFor.ts";
 
-const STEP_BACKOFF_MS = 1_000;
 const STEP_BACKOFF_CAP_MS = 60_000;
 
 /** What may end the wait that a run is at. */
@@ -336,18 +336,23 @@ export class Run implements FlowContext {
 
   async step<T>(name: string, fn: () => T | Promise<T>, options: StepOptions = {}): Promise<T> {
     this.#note(`step ${name}`);
-    const { clock } = this.#parts.core.host;
+    const { host } = this.#parts.core;
     const retries = options.retries ?? 0;
-    const first = parseDuration(options.backoff ?? STEP_BACKOFF_MS) ?? STEP_BACKOFF_MS;
+    const baseMs = msOf(options.backoff ?? "1s");
     const work = this.#parts.ctx.step(name, async () => {
       for (let tries = 0; ; tries += 1) {
         try {
           return await fn();
         } catch (error) {
-          this.#parts.core.host.rethrowIfHalted(error);
+          host.rethrowIfHalted(error);
           if (tries >= retries || (error as { retryable?: unknown })?.retryable === false)
             throw error;
-          await sleep(clock, Math.min(first * 2 ** tries, STEP_BACKOFF_CAP_MS));
+          const waitMs = backoffMs(
+            { baseMs, capMs: STEP_BACKOFF_CAP_MS },
+            tries + 1,
+            host.random(),
+          );
+          await sleep(host.clock, waitMs);
         }
       }
     });
@@ -448,10 +453,7 @@ export class Run implements FlowContext {
   }
 
   #later(duration: Duration): number {
-    const ms = parseDuration(duration);
-    if (ms === undefined)
-      throw new ConfigError(`"${String(duration)}" is not a duration such as "10m" or "24h"`);
-    return this.#now + ms;
+    return this.#now + msOf(duration);
   }
 
   /**
@@ -547,6 +549,13 @@ export class Run implements FlowContext {
     this.#suspend({ end: "changed", why });
     return new CodeChanged(why);
   }
+}
+
+/** @throws {ConfigError} for what is not a duration */
+function msOf(duration: Duration): number {
+  const ms = parseDuration(duration);
+  if (ms === undefined) throw new ConfigError(notADuration(duration));
+  return ms;
 }
 
 function oneWait(): ConfigError {

@@ -156,6 +156,21 @@ describe("a step that fails, and whose error is caught", () => {
   });
 });
 
+test("a wait between tries that is no duration is refused by name", async () => {
+  const { t } = made((bot) => {
+    const flow = bot.flow("order", (c) =>
+      c.step("charge", () => 1, { retries: 1, backoff: "soon" as "1s" }),
+    );
+    bot.command("order", (ctx) => ctx.start(flow, undefined, { id: "o1" }));
+  });
+  const ann = t.user("ann");
+  await ann.say("/order");
+  expect(await t.client.chat(ann.address).flows.get("o1")).toMatchObject({
+    state: "failed",
+    error: expect.stringContaining('"soon" is not a duration'),
+  });
+});
+
 test("what a step gives is what its record gives, at once", async () => {
   const { t, notes } = made((bot, notes) => {
     const flow = bot.flow("order", async (c) => {

@@ -93,7 +93,7 @@ export interface Hook<T = unknown> {
 export interface StepOptions {
   /** Tries after the first, where `fn` throws. Default 0. An error with `retryable: false` ends them. */
   retries?: number | undefined;
-  /** Between two tries. Default `"1s"`, doubled each time up to a minute. */
+  /** Between two tries, at most. Default `"1s"`, doubled each time up to a minute; half of it is random. */
   backoff?: Duration | undefined;
 }
 

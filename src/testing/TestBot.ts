@@ -13,7 +13,7 @@ import { Chat } from "../objects/Chat.ts";
 import { ConnectionBook } from "../objects/ConnectionBook.ts";
 import { chatActorName } from "../objects/names.ts";
 import { RegistryBook } from "../objects/RegistryBook.ts";
-import { type Duration, parseDuration } from "../time/duration.ts";
+import { type Duration, notADuration, parseDuration } from "../time/duration.ts";
 import { ActorClient } from "../turns/ActorClient.ts";
 import type { Bot } from "../turns/Bot.ts";
 import type { Announcements, BotRuntime } from "../turns/BotRuntime.ts";
@@ -137,8 +137,7 @@ export class TestBot {
   /** Moves time on; whatever comes due on the way happens, the bot's cron jobs too. */
   async advance(duration: Duration): Promise<void> {
     const ms = parseDuration(duration);
-    if (ms === undefined)
-      throw new Error(`"${String(duration)}" is not a duration such as "90s" or "24h"`);
+    if (ms === undefined) throw new Error(notADuration(duration));
     const end = this.now + ms;
     if (this.#bot.crons.length > 0) {
       const first = (Math.floor(this.now / MINUTE_MS) + 1) * MINUTE_MS;

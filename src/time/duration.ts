@@ -20,3 +20,8 @@ export function parseDuration(value: unknown): number | undefined {
   const unit = match?.[2] === undefined ? undefined : UNITS[match[2]];
   return unit === undefined ? undefined : Math.round(Number(match?.[1]) * unit);
 }
+
+/** What is said of a value that is not one. */
+export function notADuration(value: unknown): string {
+  return `"${String(value)}" is not a duration such as "90s", "10m" or "24h"`;
+}
