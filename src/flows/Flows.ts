@@ -16,11 +16,11 @@ import { eventOf } from "../turns/burst.ts";
 import type { Context } from "../turns/Context.ts";
 import type { Turn } from "../turns/Turn.ts";
 import { refuseTooLarge } from "../turns/tooLarge.ts";
-import type { Arrival, Ending } from "./Run.ts";
-import { jsonOf } from "./Run.ts";
 import { RunTurn, type RunTurnParts } from "./RunTurn.ts";
-import { CodeChanged, hookName, newMemory, WAKES, type Wake, waitOf } from "./records.ts";
+import { CodeChanged, hookName, jsonOf, newMemory, WAKES, type Wake, waitOf } from "./records.ts";
 import type { FlowOptions, StartedRun } from "./types.ts";
+import type { Arrival, Ending } from "./Waits.ts";
+import { insertWake } from "./wakes.ts";
 
 /** Timers that fire in one commit. */
 const SLICE = 100;
@@ -104,7 +104,7 @@ export class Flows {
         error: null,
       };
       journal.flows.insert(row);
-      this.#insertWake(seq, WAKES.start, `flow:${id}`, { run: id }, now);
+      insertWake(this.#core, seq, WAKES.start, `flow:${id}`, { run: id }, now);
       alarm.arm(now + this.#core.watchdogMs);
       return true;
     });
@@ -188,7 +188,14 @@ export class Flows {
         const wait = waitOf(row);
         if (row.state !== "active" || wait === undefined) continue;
         const wake: Wake = { run: row.id, wait: wait.n };
-        this.#insertWake(journal.nextSeq(), WAKES.timeout, `flow:${row.id}:${wait.n}`, wake, now);
+        insertWake(
+          this.#core,
+          journal.nextSeq(),
+          WAKES.timeout,
+          `flow:${row.id}:${wait.n}`,
+          wake,
+          now,
+        );
       }
       alarm.arm(now + this.#core.watchdogMs);
     });
@@ -208,7 +215,7 @@ export class Flows {
     refuseTooLarge("the payload of a hook", jsonOf(payload) ?? "");
     const now = this.#core.now();
     journal.commit("flow.hook", () => {
-      this.#insertWake(journal.nextSeq(), WAKES.hook, id, { run, hook, payload }, now);
+      insertWake(this.#core, journal.nextSeq(), WAKES.hook, id, { run, hook, payload }, now);
       alarm.arm(now + this.#core.watchdogMs);
     });
     this.#kick();
@@ -342,34 +349,5 @@ export class Flows {
       due_at: null,
     });
     return true;
-  }
-
-  /** The event by which a run goes on. Call inside a commit. */
-  #insertWake(seq: number, type: string, id: string, wake: Wake, now: number): void {
-    const { journal } = this.#core;
-    const { channel, connection, chat, thread } = this.#core.identity();
-    const event: InboundEvent = {
-      id,
-      kind: "timer",
-      type,
-      channel,
-      connection,
-      chat: {
-        id: chat,
-        kind: this.#core.identity().kind ?? "direct",
-        ...(thread === undefined ? {} : { thread }),
-      },
-      at: now,
-      data: wake,
-    };
-    journal.inbox.insert({
-      seq,
-      id,
-      semantic: null,
-      kind: "timer",
-      payload: JSON.stringify(event),
-      receivedAt: now,
-      claim: null,
-    });
   }
 }

@@ -14,16 +14,19 @@ import type { Turn } from "../turns/Turn.ts";
 import { type ContextParts, TurnContext } from "../turns/TurnContext.ts";
 import { TurnState } from "../turns/TurnState.ts";
 import { refuseTooLarge } from "../turns/tooLarge.ts";
-import { type Arrival, type Ending, jsonOf, Run, valueFrom } from "./Run.ts";
+import { Run } from "./Run.ts";
 import {
   hookName,
   isRunSlot,
+  jsonOf,
   memoryOf,
   type RunMemory,
   resolutionName,
   runScope,
+  valueFrom,
 } from "./records.ts";
 import type { FlowFunction } from "./types.ts";
+import type { Arrival, Ending } from "./Waits.ts";
 
 /** What runs stand on. */
 export type RunTurnParts = ContextParts;
@@ -159,7 +162,7 @@ export class RunTurn {
         jsonOf(arrival.payload) ?? "null",
         arrival.at,
       );
-    for (const { n, resolution } of run.ended) {
+    for (const { n, resolution } of run.waits.ended) {
       side.recordStep(this.#row.seq, resolutionName(n), JSON.stringify(resolution), resolution.at);
     }
     const memory: RunMemory = { ...run.memory, sends: { ...run.memory.sends } };

@@ -1,7 +1,88 @@
-/** Hooks, as third parties may misuse them. */
-import { expect, test } from "vitest";
-import type { Hook } from "../index.ts";
-import { made } from "./lab.ts";
+/** Hooks and events: how others continue a run, and how they may misuse it. */
+import { describe, expect, test } from "vitest";
+import { type Hook, TEXT } from "../index.ts";
+import { made, type Setup } from "./lab.ts";
+
+describe("outside", () => {
+  const shop: Setup = (bot, notes) => {
+    const pay = bot.flow("pay", async (c) => {
+      const paid = c.hook<{ sum: number }>("payment");
+      notes.push(paid);
+      await c.reply("Pay, please.");
+      const got = await c.waitFor({ paid, word: TEXT }, { timeout: "1d" });
+      await c.reply(got.key === "paid" ? `Thank you for ${got.value.sum}.` : got.value.text);
+    });
+    bot.command("pay", (ctx) => ctx.start(pay));
+  };
+
+  test("a hook that is called five times continues its run once; a forged token does nothing", async () => {
+    const { t, notes } = made(shop);
+    const ann = t.user("ann");
+    await ann.say("/pay");
+    const { token, url } = notes[0] as Hook;
+    expect(url).toBe(`https://bot.test/hooks/${token}`);
+    const answers = [];
+    for (let n = 0; n < 5; n += 1) answers.push(await t.client.resume(token, { sum: 7 }));
+    await t.idle();
+    expect(answers.map((one) => one.accepted)).toEqual([true, false, false, false, false]);
+    expect(ann.screen).toEqual(["Pay, please.", "Thank you for 7."]);
+    const forged = `${token.slice(0, -4)}AAAA`;
+    await expect(t.client.resume(forged, { sum: 0 })).rejects.toMatchObject({
+      code: "hook_invalid",
+    });
+    await expect(t.client.resume("x", {})).rejects.toMatchObject({ code: "hook_invalid" });
+    // The same each time the function runs.
+    expect(new Set(notes.map((one) => (one as Hook).token)).size).toBe(1);
+  });
+
+  test("a hook that is called before it is waited for is not lost; one of a run that is over is gone", async () => {
+    const { t, notes } = made((bot, notes) => {
+      const pay = bot.flow("pay", async (c) => {
+        const paid = c.hook<number>("payment");
+        notes.push(paid);
+        const name = await c.ask("Name?");
+        const { value } = await c.waitFor({ paid });
+        await c.reply(`${name} paid ${value}`);
+      });
+      bot.command("pay", (ctx) => ctx.start(pay));
+    });
+    const ann = t.user("ann");
+    await ann.say("/pay");
+    const { token } = notes[0] as Hook;
+    await t.client.resume(token, 5);
+    await t.restart();
+    await ann.say("Ann");
+    expect(ann.screen.at(-1)).toBe("Ann paid 5");
+    await ann.say("/pay");
+    const second = notes.at(-1) as Hook;
+    await ann.say("/cancel");
+    await expect(t.client.resume(second.token, 5)).rejects.toMatchObject({ code: "hook_gone" });
+  });
+
+  test("an external event and an action are alternatives", async () => {
+    const { t } = made((bot) => {
+      const stop = bot.action("stop", (ctx, data: { why: string }) =>
+        ctx.reply(`stop ${data.why}`),
+      );
+      const wait = bot.flow("wait", async (c) => {
+        await c.reply({ text: "Waiting", buttons: [stop.button("Stop", { why: "bored" })] });
+        const got = await c.waitFor({ stop, shipped: "event:shipped" });
+        await c.reply(`${got.key} ${JSON.stringify(got.value)}`);
+      });
+      bot.command("wait", (ctx) => ctx.start(wait));
+    });
+    const ann = t.user("ann");
+    await ann.say("/wait");
+    await ann.press("Stop");
+    expect(ann.screen.at(-1)).toBe('stop {"why":"bored"}');
+    await ann.say("/wait");
+    await t.client.chat(ann.address).sendEvent({ type: "shipped", id: "1", data: { box: 3 } });
+    await t.idle();
+    expect(ann.screen.at(-1)).toBe('shipped {"box":3}');
+    await ann.press("Stop");
+    expect(ann.screen.at(-1)).toBe("stop bored");
+  });
+});
 
 test("a call that is repeated when its record is long purged is still a repeat", async () => {
   const { t, notes } = made((bot, notes) => {

@@ -1,5 +1,6 @@
 /** What the tests of flows share. @module */
 import { Bot, type BotOptions } from "../index.ts";
+import { Chat } from "../objects/Chat.ts";
 import { MockPlatform, mockProvider, type TestBot, testBot } from "../testing/index.ts";
 
 /** Makes a bot's handlers; what the function notes is kept by the test. */
@@ -32,4 +33,24 @@ export function refuseCommits(t: TestBot, refuses: (label: string) => boolean): 
 /** So much time of the test's own clock. */
 export function pause(t: TestBot, ms: number): Promise<void> {
   return new Promise((done) => void t.runtime.clock.setTimer(ms, done));
+}
+
+/** Other code for the same chats. */
+export async function deploy(t: TestBot, bot: Bot): Promise<void> {
+  const before = t.runtime.make;
+  const seen = Object.create(bot, {
+    channels: { value: [t.channel("mock")] },
+    channel: { value: (connection: string) => t.channel(connection) },
+  }) as Bot;
+  // Methods of a class with private fields need their own object.
+  const bound = new Proxy(seen, {
+    get: (target, name) => {
+      if (name === "channels" || name === "channel") return Reflect.get(target, name);
+      const value = Reflect.get(bot, name) as unknown;
+      return typeof value === "function" ? value.bind(bot) : value;
+    },
+  });
+  t.runtime.make = (host, kind, name) =>
+    kind === "ChatActor" ? new Chat(host, bound, name) : before(host, kind, name);
+  await t.restart();
 }

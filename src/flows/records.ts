@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { Json } from "../channels/content.ts";
 import type { InboundEvent } from "../channels/events.ts";
 import type { FlowRow } from "../journal/FlowTable.ts";
 import type { WireError } from "../objects/Operations.ts";
@@ -106,4 +107,15 @@ export interface Wake {
 /** The code of a flow no longer does what it did in a run. */
 export class CodeChanged extends Error {
   override readonly name: string = "CodeChanged";
+}
+
+/** What JSON keeps of a value. */
+export function jsonOf(value: unknown): string | null {
+  const text = JSON.stringify(value) as string | undefined;
+  return text ?? null;
+}
+
+/** A value that a flow was started with, or gave. */
+export function valueFrom(text: string | null): Json | undefined {
+  return text === null ? undefined : (JSON.parse(text) as Json);
 }

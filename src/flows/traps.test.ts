@@ -1,15 +1,7 @@
 /** What conversations stumbled over: each test is a way in which one could lose money or its way. */
 import { expect, test } from "vitest";
-import { Bot } from "../index.ts";
-import { MockPlatform, mockProvider, type TestBot, testBot } from "../testing/index.ts";
-
-function made(setup: (bot: Bot, notes: unknown[]) => void): { t: TestBot; notes: unknown[] } {
-  const platform = new MockPlatform({ now: () => 0, setTimer: () => () => {} }, "keyed");
-  const bot = new Bot({ id: "traps", channels: [mockProvider({ platform })] });
-  const notes: unknown[] = [];
-  setup(bot, notes);
-  return { t: testBot(bot), notes };
-}
+import { testBot } from "../testing/index.ts";
+import { botWith, made } from "./lab.ts";
 
 test("ids that steps draw for themselves differ, though a step is answered from its record", async () => {
   const { t, notes } = made((bot, notes) => {
@@ -166,12 +158,7 @@ test("a send under a key of its own is said once, though its turn is long gone",
 });
 
 test("a send that was told deferred is told so again, though it arrived since", async () => {
-  const platform = new MockPlatform({ now: () => 0, setTimer: () => () => {} }, "keyed");
-  const bot = new Bot({
-    id: "traps",
-    channels: [mockProvider({ platform })],
-    durability: { outbox: { inlineMaxMs: 500 } },
-  });
+  const bot = botWith(() => {}, { durability: { outbox: { inlineMaxMs: 500 } } });
   const flow = bot.flow("order", async (c) => {
     const sent = await c.reply("hello");
     if (sent.status === "sent") await c.step("glad", () => 1);
@@ -227,8 +214,7 @@ test("in a group a cancel word may name its bot, and both own and common runs he
 });
 
 test("secrets of an error that was caught are not kept", async () => {
-  const platform = new MockPlatform({ now: () => 0, setTimer: () => () => {} }, "keyed");
-  const bot = new Bot({ id: "traps", channels: [mockProvider({ platform })] });
+  const bot = botWith(() => {});
   const flow = bot.flow("pay", async (c) => {
     await c
       .step("charge", () => Promise.reject(new Error("bad key sk-very-secret-value")))
