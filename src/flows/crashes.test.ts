@@ -5,13 +5,32 @@ import { type CrashPoint, crashEverywhere, type TestBot, testBot } from "../test
 import { seededRandom } from "../testing/random.ts";
 import { botWith, deploy } from "./lab.ts";
 
-/** An order: three questions, a step, a payment from outside, a pause. Counts what it does to the world. */
-function orderBot(world: { placed: string[]; hook?: string }): Bot {
+/** What the flow does to the world, and its hook. */
+interface World {
+  placed: string[];
+  coupons: number;
+  hook?: string;
+}
+
+function newWorld(): World {
+  return { placed: [], coupons: 0 };
+}
+
+/** An order: three questions, a step, one that fails, a payment from outside, a pause. Counts what it does to the world. */
+function orderBot(world: World): Bot {
   return botWith((bot) => {
     const order = bot.flow("order", async (c) => {
       const size = await c.ask("Size?", { choices: ["small", "large"] });
       const name = await c.ask("Name?", { timeout: "1h" });
       c.state.update<number>("orders", (n) => (n ?? 0) + 1);
+      const off = await c
+        .step("coupon", async () => {
+          c.state.set("coupon", true);
+          world.coupons += 1;
+          throw new Error("unknown");
+        })
+        .catch((error: Error) => error.message);
+      if (off !== "unknown") await c.reply("another end");
       const id = await c.step("place", () => {
         const made = `${size} for ${name}`;
         world.placed.push(made);
@@ -30,11 +49,7 @@ function orderBot(world: { placed: string[]; hook?: string }): Bot {
   });
 }
 
-async function orders(
-  t: TestBot,
-  world: { hook?: string },
-  between = async () => {},
-): Promise<void> {
+async function orders(t: TestBot, world: World, between = async () => {}): Promise<void> {
   const ann = t.user("ann");
   // A person answers what is asked.
   const asked = async (text: string) => {
@@ -69,7 +84,7 @@ const SAID = ["Size?", "Name?", "Pay, please.", "large for Ann, 7 paid", "Enjoy!
 
 async function checked(
   t: TestBot,
-  world: { placed: string[] },
+  world: World,
   point?: CrashPoint,
   seeded = false,
 ): Promise<void> {
@@ -78,20 +93,22 @@ async function checked(
   if (point === undefined && seeded) expect([...ann.screen].sort()).toEqual([...SAID].sort());
   else expect(ann.screen).toEqual(SAID);
   // A process that dies between what a step does and its record does it again: nobody can know.
-  const again = point?.label === "turn.step" && point.side === "before" && point.nth === 1 ? 2 : 1;
-  expect(world.placed).toHaveLength(again);
-  expect(await t.client.chat(ann.address).state.get("orders")).toBe(1);
+  const at = point?.label === "turn.step" && point.side === "before" ? point.nth : 0;
+  expect(world.coupons).toBe(at === 1 ? 2 : 1);
+  expect(world.placed).toHaveLength(at === 2 ? 2 : 1);
+  const { state } = t.client.chat(ann.address);
+  expect([await state.get("orders"), await state.get("coupon")]).toEqual([1, undefined]);
   const { rows } = await t.client.chat(ann.address).flows.list();
   expect(rows.map((row) => row.state)).toEqual(["done"]);
 }
 
 describe("an order flow", () => {
   test("killed at every label: each question is asked once, the order placed once", async () => {
-    let world: { placed: string[]; hook?: string } = { placed: [] };
+    let world: World = newWorld();
     const { points } = await crashEverywhere(
       {
         bot: () => {
-          world = { placed: [] };
+          world = newWorld();
           return orderBot(world);
         },
         run: (t) => orders(t, world),
@@ -105,7 +122,7 @@ describe("an order flow", () => {
 
   test("killed at 200 seeded moments", async () => {
     for (let seed = 1; seed <= 200; seed += 1) {
-      const world: { placed: string[]; hook?: string } = { placed: [] };
+      const world: World = newWorld();
       const t = testBot(orderBot(world), { seed });
       const random = seededRandom(seed);
       let steps = 0;
@@ -128,7 +145,7 @@ describe("an order flow", () => {
   });
 
   test("with a deploy of unrelated code after every message", async () => {
-    const world: { placed: string[]; hook?: string } = { placed: [] };
+    const world: World = newWorld();
     const t = testBot(orderBot(world));
     await orders(t, world, async () => {
       const bot = orderBot(world);
