@@ -45,6 +45,7 @@ export class Execution {
       this.suspend = resolve;
     });
     let over: Ending | undefined;
+    let ended = false;
     const end = async (): Promise<Ending> => {
       try {
         const result = await fn();
@@ -56,10 +57,12 @@ export class Execution {
     };
     const running = end().then((ending) => {
       over = ending;
+      if (ended) this.#host.log.error("a flow went on without the wait at which it is");
       return ending;
     });
     const ending = await Promise.race([suspended, running]);
     await this.#rest();
+    ended = ending.end === "waits";
     // It may have come after the wait at which the run stopped, and been caught.
     if (this.refusal !== undefined) return { end: "failed", ...this.refusal };
     if (ending.end === "changed" || ending.end === "failed") return ending;

@@ -60,6 +60,8 @@ export interface RunParts {
   clean(text: string): string;
   /** Whether a send of this slot is on record by now. */
   isRecorded(slot: string): boolean;
+  /** One try of the step that runs: what it writes to the state is taken back where it fails. */
+  attempt<T>(fn: () => T | Promise<T>): Promise<T>;
   /** Writes down which steps failed. */
   recordFailures(): void;
   /** The function of another flow. */
@@ -243,7 +245,7 @@ export class Run implements FlowContext {
     const work = this.#parts.ctx.step(name, async () => {
       for (let tries = 0; ; tries += 1) {
         try {
-          return await fn();
+          return await this.#parts.attempt(fn);
         } catch (error) {
           host.rethrowIfHalted(error);
           if (tries >= retries || (error as { retryable?: unknown })?.retryable === false)

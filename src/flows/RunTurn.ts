@@ -112,6 +112,16 @@ export class RunTurn {
         scope: () => steps.scope(),
         clean: (text) => redact(text, core.host.env),
         recordFailures: () => record(),
+        attempt: async (fn) => {
+          const writes = steps.recorder() ?? [];
+          const before = writes.length;
+          try {
+            return await fn();
+          } catch (error) {
+            state.drop(writes.splice(before));
+            throw error;
+          }
+        },
         isRecorded: (slot) => sends.recorded(slot) !== undefined,
         functionOf: (flow) => {
           const found = core.bot.flowOf(flow.name, flow.version)?.run;

@@ -1,7 +1,8 @@
 /** What a run came to and how its turn ended agree, whoever else has a say in that turn. */
 import { describe, expect, test } from "vitest";
 import { RetryTurn } from "../index.ts";
-import { made, pause } from "./lab.ts";
+import { testBot } from "../testing/index.ts";
+import { botWith, made, pause } from "./lab.ts";
 
 describe("middleware that throws after a run took the event", () => {
   test("fails the turn; the run keeps what it came to, with its state and all that it said", async () => {
@@ -203,6 +204,25 @@ describe("a wait that is left behind", () => {
       });
     },
   );
+
+  test("for something that no run knows of is said to whoever reads the log", async () => {
+    const said: string[] = [];
+    const note = (text: string) => void said.push(text);
+    const log = { debug: note, info: note, warn: note, error: note };
+    const bot = botWith((bot) => {
+      const flow = bot.flow("order", async (c) => {
+        await Promise.race([c.ask("Size?"), pause(t, 2_000)]);
+        await c.reply("late");
+      });
+      bot.command("order", (ctx) => ctx.start(flow));
+    });
+    const t = testBot(bot, { log });
+    const ann = t.user("ann");
+    await ann.say("/order");
+    await t.advance("1m");
+    expect(ann.screen).toEqual(["Size?"]);
+    expect(said).toContain("a flow went on without the wait at which it is");
+  });
 
   test("after a race that its step has won is refused at the next wait", async () => {
     const { t } = made((bot) => {

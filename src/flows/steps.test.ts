@@ -71,6 +71,33 @@ describe("a step that fails, and whose error is caught", () => {
     expect(await state.get("n")).toBe(11);
   });
 
+  test("writes no state of a try that failed where the next one worked", async () => {
+    let tries = 0;
+    const { t } = made((bot) => {
+      const flow = bot.flow("order", async (c) => {
+        await c.step(
+          "count",
+          () => {
+            tries += 1;
+            c.state.update<number>("n", (n) => (n ?? 0) + 1);
+            if (tries === 1) c.state.set("bad", true);
+            if (tries < 3) throw new Error("busy");
+          },
+          { retries: 3 },
+        );
+        await c.ask("Go on?");
+        c.state.update<number>("n", (n) => (n ?? 0) + 10);
+      });
+      bot.command("order", (ctx) => ctx.start(flow));
+    });
+    const ann = t.user("ann");
+    await ann.say("/order");
+    const { state } = t.client.chat(ann.address);
+    expect([await state.get("n"), await state.get("bad")]).toEqual([1, undefined]);
+    await ann.say("yes");
+    expect(await state.get("n")).toBe(11);
+  });
+
   test("takes back no state that was written beside it", async () => {
     const { t } = made((bot) => {
       const flow = bot.flow("order", async (c) => {
