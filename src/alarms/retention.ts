@@ -5,7 +5,7 @@
  * @module
  */
 
-import { memoryOf } from "../flows/records.ts";
+import { sendsOf } from "../flows/records.ts";
 import type { Journal } from "../journal/Journal.ts";
 import { type InboxRow, isOpen, type OutboxRow } from "../journal/records.ts";
 import type { Core } from "../objects/Core.ts";
@@ -170,7 +170,7 @@ function keptRuns(journal: Journal): KeptRuns {
     const rows = journal.flows.active(before, SLICE);
     for (const row of rows) {
       active.add(row.seq);
-      for (const [turn] of Object.values(memoryOf(row).sends)) active.add(turn);
+      for (const [turn] of sendsOf(row)) active.add(turn);
     }
     const last = rows.at(-1);
     if (rows.length < SLICE || last === undefined) break;

@@ -270,7 +270,12 @@ export class Flows {
       why: `the bot has no version ${row.version} of it any more`,
     };
     if (definition !== undefined) {
-      const execution = new RunTurn(this.#parts, turn, row, arrival);
+      let execution: RunTurn;
+      try {
+        execution = new RunTurn(this.#parts, turn, row, arrival);
+      } catch (error) {
+        return this.#lost(turn, row, `run ${row.id} cannot be read: ${String(error)}`);
+      }
       // The turn may be over before the function comes to anything: it ran too long.
       turn.run = {
         commit: (end) => void this.#end(row, "failed", `its turn ended first (${end})`),
@@ -291,40 +296,33 @@ export class Flows {
         return true;
       }
     }
-    return this.#changed(
+    const why = ending.end === "changed" ? ending.why : "";
+    return this.#lost(
       turn,
       row,
-      ending.end === "changed" ? ending.why : "",
+      `the code of flow "${row.flow}" has changed under run ${row.id}: ${why}`,
       // Of the newest where this version is gone.
       definition?.options ?? bot.flowOf(row.flow)?.options,
     );
   }
 
-  /** The code of a run is not what it was. */
-  async #changed(
-    turn: Turn,
-    row: FlowRow,
-    why: string,
-    options: FlowOptions | undefined,
-  ): Promise<boolean> {
+  /** A run cannot go on: its code is not what it was, or its record is damaged. */
+  async #lost(turn: Turn, row: FlowRow, why: string, options: FlowOptions = {}): Promise<boolean> {
     const { journal, host } = this.#core;
     // Ended meanwhile by somebody else: there is nothing to fail or to begin anew.
     if (!this.#isActive(row)) return false;
-    const restarts = options?.onCodeChange === "restart";
-    const error = new CodeChanged(
-      `the code of flow "${row.flow}" has changed under run ${row.id}: ${why}`,
-    );
-    host.log.error(error.message, { run: row.id, restarts });
+    const restarts = options.onCodeChange === "restart";
+    host.log.error(why, { run: row.id, restarts });
     this.#core.onTrouble();
     if (restarts) {
       const { flow, owner } = row;
       const input = row.input === null ? {} : { input: JSON.parse(row.input) as unknown };
-      const ends = { row, why: error.message };
+      const ends = { row, why };
       this.start({ flow, id: `${row.id}+`, owner, ends, ...input });
       return true;
     }
-    journal.commit("flow.end", () => this.#end(row, "failed", error.message));
-    await this.#announce(turn, error);
+    journal.commit("flow.end", () => this.#end(row, "failed", why));
+    await this.#announce(turn, new CodeChanged(why));
     return false;
   }
 

@@ -113,6 +113,32 @@ describe("a flow that fails", () => {
     t.close();
   });
 
+  test("a run whose record is damaged ends, is announced, and the chat goes on", async () => {
+    const t = testBot(
+      botWith((bot) => {
+        const order = bot.flow("order", async (c) => void (await c.ask("Size?")));
+        bot.command("order", (ctx) => ctx.start(order, undefined, { id: "o1" }));
+        bot.otherwise((ctx) => ctx.reply(`? ${ctx.text}`));
+      }),
+    );
+    const ann = t.user("ann");
+    await ann.say("/order");
+    const [name = ""] = t.runtime.names("ChatActor");
+    t.runtime.storage("ChatActor", name).run(`UPDATE flows SET memory = '{'`, []);
+    await t.restart();
+    await t.advance("9d");
+    expect((await t.client.chat(ann.address).flows.get("o1"))?.state).toBe("active");
+    await ann.say("small");
+    await ann.say("hello");
+    expect(ann.screen).toEqual(["Size?", "? small", "? hello"]);
+    expect(await t.client.chat(ann.address).flows.get("o1")).toMatchObject({
+      state: "failed",
+      error: expect.stringContaining("cannot be read"),
+    });
+    expect(t.announced).toMatchObject([{ kind: "error" }]);
+    t.close();
+  });
+
   test("a step is tried again as often as it says", async () => {
     let tries = 0;
     const t = testBot(

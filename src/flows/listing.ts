@@ -3,7 +3,7 @@ import type { BriefFlowRow, FlowState } from "../journal/FlowTable.ts";
 import type { Journal } from "../journal/Journal.ts";
 import { publicKeyOf } from "../outbox/publicKey.ts";
 import type { StepRecord } from "../turns/Steps.ts";
-import { memoryOf, type Resolution, waitOf } from "./records.ts";
+import { type Resolution, sendsOf, waitOf } from "./records.ts";
 import type { RunEntry, RunRecord, RunRow } from "./types.ts";
 
 /** Within a millisecond: what is said or done comes before the wait for an answer. */
@@ -43,7 +43,7 @@ export function listRuns(
 export function runRecord(journal: Journal, id: string): RunRecord | null {
   const row = journal.exists() ? journal.flows.get(id) : undefined;
   if (row === undefined) return null;
-  const sends = Object.values(memoryOf(row).sends).flatMap(([turn, pos]): RunEntry[] => {
+  const sends = sendsOf(row).flatMap(([turn, pos]): RunEntry[] => {
     const send = journal.outbox.get(turn, pos);
     return send === undefined
       ? []

@@ -66,6 +66,15 @@ export function memoryOf(row: FlowRow): RunMemory {
   return { ...newMemory(), ...(JSON.parse(row.memory) as Partial<RunMemory>) };
 }
 
+/** The sends of a run; none where the record is damaged. */
+export function sendsOf(row: FlowRow): [turn: number, pos: number][] {
+  try {
+    return Object.values(memoryOf(row).sends);
+  } catch {
+    return [];
+  }
+}
+
 /** The wait of a run; `undefined` while it has not come to its first. */
 export function waitOf(row: Pick<FlowRow, "wait">): WaitRecord | undefined {
   return row.wait === null ? undefined : (JSON.parse(row.wait) as WaitRecord);
