@@ -143,9 +143,10 @@ export class Flows {
     return false;
   }
 
-  /** Runs that an event is offered to: the sender's own and the one that takes everybody's messages, or all. */
-  #offered({ kind, sender: from }: InboundEvent): FlowRow[] {
+  /** Runs that an event is for: its own; the sender's and the one that takes everybody's messages; or all. */
+  #offered({ kind, sender: from, data }: InboundEvent): FlowRow[] {
     const { flows } = this.#core.journal;
+    if (kind === "timer") return [flows.get((data as Wake).run)].filter((row) => row !== undefined);
     if (kind === "event") return flows.active(Number.MAX_SAFE_INTEGER, MAX_OFFERED).reverse();
     if (kind !== "message" && kind !== "action") return [];
     const own = flows.activeOf(from?.id ?? "");
@@ -232,20 +233,24 @@ export class Flows {
 
   /** An event is given up: the run that it would have continued cannot go on. Call inside that commit. */
   died(row: InboxRow, why: string): void {
-    const { journal } = this.#core;
-    const event = journal.hasFlows ? eventOf(row) : undefined;
+    const event = this.#core.journal.hasFlows ? eventOf(row) : undefined;
     if (event === undefined) return;
-    const run =
-      event.kind === "timer"
-        ? journal.flows.get((event.data as Wake).run)
-        : this.#offered(event).find((one) => this.#wouldTake(one, event));
+    const run = this.#offered(event).find((one) => this.#wouldTake(one, event));
     if (run !== undefined) this.#end(run, "failed", `its event ${row.id} is given up: ${why}`);
+  }
+
+  /** How far the runs got that an event is for: steps and answers on record. */
+  reached(row: InboxRow): number {
+    const event = eventOf(row);
+    const runs = event === undefined ? [] : this.#offered(event);
+    return runs.reduce((sum, { seq }) => sum + this.#core.journal.side.countSteps(seq), 0);
   }
 
   /** Whether a run may have been at work on an event. */
   #wouldTake(row: FlowRow, event: InboundEvent): boolean {
     const { bot } = this.#core;
     const wait = waitOf(row);
+    if (event.kind === "timer") return true;
     if (wait === undefined || wait.kind === "sleep") return false;
     if (event.kind === "event")
       return wait.name.split(", ").some((one) => one.endsWith(`=event:${event.type}`));

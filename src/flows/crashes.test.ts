@@ -102,6 +102,26 @@ async function checked(
   expect(rows.map((row) => row.state)).toEqual(["done"]);
 }
 
+test("an answer that gets a step further each time its process dies is not given up", async () => {
+  const t = testBot(
+    botWith((bot) => {
+      const flow = bot.flow("long", async (c) => {
+        await c.ask("Go?");
+        for (let n = 1; n <= 10; n += 1) await c.step("part", () => n);
+        await c.reply("done");
+      });
+      bot.command("long", (ctx) => ctx.start(flow));
+    }),
+  );
+  const ann = t.user("ann");
+  await ann.say("/long");
+  t.runtime.onProbe = ({ label, side }) => label === "turn.step" && side === "after";
+  await ann.post({ text: "yes" });
+  await t.advance("1h");
+  expect(ann.screen).toEqual(["Go?", "done"]);
+  t.close();
+});
+
 describe("an order flow", () => {
   test("killed at every label: each question is asked once, the order placed once", async () => {
     let world: World = newWorld();

@@ -145,7 +145,7 @@ export class Claims {
 
   #claim(row: InboxRow, now: number, burst: BurstPlan | undefined): Claimed {
     const { journal, settings, host } = this.#core;
-    const reached = row.runs === 0 ? 0 : this.#reached(row.seq);
+    const reached = row.runs === 0 ? 0 : this.#reached(row);
     const plan = planClaim(row, reached, now, settings.inbox, host.random());
     if (plan.do === "dead") {
       this.#die(row, plan.stalled, plan.why);
@@ -184,12 +184,13 @@ export class Claims {
   }
 
   /** How far earlier runs got: ordinals and steps on record. A diverged send is no progress. */
-  #reached(seq: number): number {
-    const { outbox, side } = this.#core.journal;
+  #reached(row: InboxRow): number {
+    const { seq } = row;
+    const { outbox, side, hasFlows } = this.#core.journal;
     const sends = outbox
       .ofTurn(seq)
       .filter((row) => row.part === 0 && !row.slot.includes("~")).length;
-    return sends + side.countSteps(seq);
+    return sends + side.countSteps(seq) + (hasFlows ? (this.flows?.().reached(row) ?? 0) : 0);
   }
 
   #die(row: InboxRow, stalled: number, why: string): void {
