@@ -133,7 +133,7 @@ export interface FlowContext<Env = unknown> {
   hook<T = unknown>(name: string): Hook<T>;
   /** Waits. */
   sleep(duration: Duration): Promise<void>;
-  /** Runs `fn` once and records its result, which must be JSON. */
+  /** Runs `fn` once and gives what JSON keeps of its result; where it throws, that is recorded, too. */
   step<T>(name: string, fn: () => T | Promise<T>, options?: StepOptions): Promise<T>;
   /** Runs another flow as a part of this one. */
   run<Input, Output>(flow: Flow<Input, Output>, input: Input): Promise<Output>;

@@ -130,8 +130,8 @@ export interface Context<Env = unknown, Shape = unknown> {
   /** The message of this event. */
   readonly message: { readonly id: string | undefined; edit(content: Content): Promise<void> };
   /**
-   * Runs `fn` once and records its result: a replay gets the record. The result must be JSON. State set
-   * inside is recorded with the step and applied again on replay.
+   * Runs `fn` once and records its result: a replay gets the record, and the first run what JSON keeps of it,
+   * too. State set inside is recorded with the step and applied again on replay; where `fn` throws, it is dropped.
    */
   step<T>(name: string, fn: () => T | Promise<T>): Promise<T>;
   /**
