@@ -36,8 +36,6 @@ export interface StartInput {
   owner: string;
   input?: unknown;
   active?: "replace" | "keep" | undefined;
-  /** A run that ends in the same commit, and why. */
-  ends?: { row: FlowRow; why: string } | undefined;
 }
 
 /** What became of a hook's call. `gone`: there is no such run any more. */
@@ -67,49 +65,52 @@ export class Flows {
    * @throws {ConfigError} for a flow that the bot does not have
    */
   start(start: StartInput): StartedRun {
-    const { journal, bot, host, alarm } = this.#core;
-    const definition = bot.flowOf(start.flow);
+    const { journal, bot } = this.#core;
+    const { flow, id } = start;
+    const definition = bot.flowOf(flow);
     if (definition === undefined) {
-      throw new ConfigError(`the bot has no flow "${start.flow}"; define it with bot.flow(…)`);
+      throw new ConfigError(`the bot has no flow "${flow}"; define it with bot.flow(…)`);
     }
-    const now = this.#core.now();
-    const { id, owner } = start;
     const input = jsonOf(start.input);
-    refuseTooLarge(`the input of flow "${start.flow}"`, input ?? "");
-    const started = journal.commit("flow.start", () => {
-      if (start.ends !== undefined && !this.#end(start.ends.row, "failed", start.ends.why))
-        return false;
-      if (journal.flows.get(id) !== undefined) return false;
-      const other = journal.flows.activeOf(owner);
-      if (other !== undefined && other.owner === owner) {
-        if (start.active === "keep") return false;
-        this.#end(other, "cancelled", `replaced by ${id}`);
-      }
-      const seq = journal.nextSeq();
-      const row: FlowRow = {
-        id,
-        seq,
-        flow: start.flow,
-        version: definition.version,
-        owner,
-        state: "active",
-        input,
-        seed: `${host.uuid()}${host.uuid()}`,
-        started_at: now,
-        finished_at: null,
-        wait: null,
-        due_at: null,
-        memory: JSON.stringify(newMemory()),
-        result: null,
-        error: null,
-      };
-      journal.flows.insert(row);
-      insertWake(this.#core, seq, WAKES.start, `flow:${id}`, { run: id }, now);
-      alarm.arm(now + this.#core.watchdogMs);
-      return true;
-    });
+    refuseTooLarge(`the input of flow "${flow}"`, input ?? "");
+    const begin = () => this.#begin({ ...start, input }, definition.version);
+    const started = journal.commit("flow.start", begin);
     if (started) this.#kick();
     return { id, started };
+  }
+
+  /** Records a run and the event that begins it. Call inside a commit. Returns whether it is a new one. */
+  #begin(start: StartInput & { input: string | null }, version: number): boolean {
+    const { journal, host, alarm } = this.#core;
+    const { flow, id, owner, input } = start;
+    if (journal.flows.get(id) !== undefined) return false;
+    const other = journal.flows.activeOf(owner);
+    if (other?.owner === owner) {
+      if (start.active === "keep") return false;
+      this.#end(other, "cancelled", `replaced by ${id}`);
+    }
+    const now = this.#core.now();
+    const seq = journal.nextSeq();
+    journal.flows.insert({
+      id,
+      seq,
+      flow,
+      version,
+      owner,
+      state: "active",
+      input,
+      seed: `${host.uuid()}${host.uuid()}`,
+      started_at: now,
+      finished_at: null,
+      wait: null,
+      due_at: null,
+      memory: JSON.stringify(newMemory()),
+      result: null,
+      error: null,
+    });
+    insertWake(this.#core, seq, WAKES.start, `flow:${id}`, { run: id }, now);
+    alarm.arm(now + this.#core.watchdogMs);
+    return true;
   }
 
   /** Offers a turn's event to the run that may wait for it. Resolves to whether it was taken. */
@@ -313,17 +314,20 @@ export class Flows {
 
   /** A run cannot go on: its code is not what it was, or its record is damaged. */
   async #lost(turn: Turn, row: FlowRow, why: string, options: FlowOptions = {}): Promise<boolean> {
-    const { journal, host } = this.#core;
+    const { journal, host, bot } = this.#core;
     // Ended meanwhile by somebody else: there is nothing to fail or to begin anew.
     if (!this.#isActive(row)) return false;
     const restarts = options.onCodeChange === "restart";
     host.log.error(why, { run: row.id, restarts });
     this.#core.onTrouble();
     if (restarts) {
-      const { flow, owner } = row;
-      const input = row.input === null ? {} : { input: JSON.parse(row.input) as unknown };
-      const ends = { row, why };
-      this.start({ flow, id: `${row.id}+`, owner, ends, ...input });
+      const { flow, owner, input } = row;
+      const version = bot.flowOf(flow)?.version ?? row.version;
+      const again = { flow, id: `${row.id}+`, owner, input };
+      // With the turn: its event is taken however often that runs.
+      turn.run = {
+        commit: () => void (this.#end(row, "failed", why) && this.#begin(again, version)),
+      };
       return true;
     }
     journal.commit("flow.end", () => this.#end(row, "failed", why));

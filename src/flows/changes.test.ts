@@ -125,6 +125,29 @@ describe("other code", () => {
     t.close();
   });
 
+  test.each(["turn.handler", "turn.settle"])(
+    "with `restart`, a kill at %s changes nothing: the message that woke it is nobody else's",
+    async (label) => {
+      for (const side of ["before", "after"] as const) {
+        const t = testBot(first);
+        const ann = t.user("ann");
+        await ann.say("/order");
+        const second = botWith((bot) => {
+          bot.flow("order", { onCodeChange: "restart" }, async (c) => {
+            await c.ask("Which colour?");
+          });
+          bot.otherwise((ctx) => ctx.reply(`? ${ctx.text}`));
+        });
+        await deploy(t, second);
+        t.crash[side](label);
+        await ann.post({ text: "small" });
+        await t.advance("5m");
+        expect(ann.screen).toEqual(["Welcome", "Size?", "Which colour?"]);
+        t.close();
+      }
+    },
+  );
+
   test("an old version goes on with its own code, a new run takes the newest", async () => {
     const t = await under(
       botWith((bot) => {
