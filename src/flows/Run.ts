@@ -295,7 +295,7 @@ export class Run implements FlowContext {
   }
 
   stream(source: StreamSource, options: StreamOptions = {}) {
-    this.#note("send");
+    this.waits.note("send");
     return this.#send(() => this.#parts.ctx.stream(source, options));
   }
 

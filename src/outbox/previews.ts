@@ -27,7 +27,7 @@ const IN_DOUBT: SendResult = {
   ok: false,
   kind: "unknown",
   evidence: "maybe_sent",
-  message: "the preview that says the same may have been sent",
+  message: "its preview may be out",
 };
 
 /** The preview that a row edits or removes. */

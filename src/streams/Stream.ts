@@ -127,11 +127,11 @@ export class Stream implements OpenStream {
     const limit = core.settings.outbox.maxPayloadBytes;
     for (;;) {
       const next = await Promise.race([pieces.next(), stopped]);
-      if (next === STOPPED) throw signal.reason ?? new TurnEndedError("the turn is over");
+      if (next === STOPPED) throw signal.reason ?? new TurnEndedError("too late");
       if (next.done) return;
       this.#bytes += byteLength(next.value);
       if (this.#bytes > limit)
-        throw new PayloadTooLargeError(`a streamed answer holds at most ${limit} bytes`);
+        throw new PayloadTooLargeError(`an answer holds at most ${limit} bytes`);
       this.#text += next.value;
       this.#wake();
     }
@@ -207,7 +207,7 @@ export class Stream implements OpenStream {
     } catch (error) {
       core.host.rethrowIfHalted(error);
       // The answer itself is still to come: what is lost is the sight of it being written.
-      core.host.log.warn("an answer is not shown while it is written", { error: String(error) });
+      core.host.log.warn("an answer is not shown", { error: String(error) });
     }
   }
 

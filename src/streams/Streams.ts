@@ -13,7 +13,7 @@ import type { Decided } from "../outbox/draft.ts";
 import type { Intents } from "../outbox/Intents.ts";
 import { dropUnsent, PREVIEW, removePreview } from "../outbox/previews.ts";
 import type { OpenStream, TurnSends } from "../outbox/TurnSends.ts";
-import { parseDuration } from "../time/duration.ts";
+import { notADuration, parseDuration } from "../time/duration.ts";
 import { Stream } from "./Stream.ts";
 import { piecesOf } from "./source.ts";
 import type { StreamOptions, StreamSource } from "./types.ts";
@@ -62,7 +62,7 @@ export class Streams {
     const draft = this.#intents.draft(intent, FINGERPRINT);
     const known = this.#intents.known(draft);
     if (known !== undefined) {
-      piecesOf(source).cancel(new Error("this answer is on record"));
+      piecesOf(source).cancel(new Error("on record"));
       return known;
     }
     sends.onNew(draft.slot);
@@ -78,7 +78,7 @@ export class Streams {
     sends.streams.add(stream);
     const whole = await stream.read(source);
     // A last look that took long: the end of the turn has recorded what was said.
-    if (sends.closed) throw new TurnEndedError("the turn ended before its answer was recorded");
+    if (sends.closed) throw new TurnEndedError("too late");
     const decided = await this.#intents.finish(whole);
     sends.streams.delete(stream);
     return decided;
@@ -87,8 +87,7 @@ export class Streams {
   /** @throws {ConfigError} for an `every` that is no duration */
   #everyMs(every: StreamOptions["every"]): number {
     const asked = every === undefined ? 0 : parseDuration(every);
-    if (asked === undefined)
-      throw new ConfigError(`ctx.stream: every is ${JSON.stringify(every)}; give "2s" or the like`);
+    if (asked === undefined) throw new ConfigError(notADuration(every));
     const { streaming } = this.#core.channel().capabilities;
     if (streaming === undefined) return Number.POSITIVE_INFINITY;
     const { everyMs, groupEveryMs = everyMs } = streaming;
@@ -131,7 +130,7 @@ export class Streams {
     } catch (error) {
       // The commit that ends the turn must not fail for what an answer cannot be made of.
       this.#core.host.rethrowIfHalted(error);
-      this.#core.host.log.error("an answer that ended early is lost", { error: String(error) });
+      this.#core.host.log.error("an answer is lost", { error: String(error) });
     }
     return undefined;
   }

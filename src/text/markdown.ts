@@ -10,13 +10,10 @@ import {
   fromMarkdown,
   type Token,
 } from "mdast-util-from-markdown";
-import { gfmStrikethroughFromMarkdown } from "mdast-util-gfm-strikethrough";
 import { gfmTableFromMarkdown } from "mdast-util-gfm-table";
-import { gfmTaskListItemFromMarkdown } from "mdast-util-gfm-task-list-item";
 import { gfmAutolinkLiteral } from "micromark-extension-gfm-autolink-literal";
 import { gfmStrikethrough } from "micromark-extension-gfm-strikethrough";
 import { gfmTable } from "micromark-extension-gfm-table";
-import { gfmTaskListItem } from "micromark-extension-gfm-task-list-item";
 
 /** An mdast tree. */
 export type MarkdownTree = ReturnType<typeof fromMarkdown>;
@@ -26,12 +23,7 @@ export type MarkdownNode = MarkdownTree["children"][number];
 
 // A lone tilde is "about" far more often than it is a strike, so only `~~` strikes. Footnotes stay as they
 // are written: no chat platform has them, and their parser is 2 kB of every bundle.
-const SYNTAX = [
-  gfmAutolinkLiteral(),
-  gfmStrikethrough({ singleTilde: false }),
-  gfmTable(),
-  gfmTaskListItem(),
-];
+const SYNTAX = [gfmAutolinkLiteral(), gfmStrikethrough({ singleTilde: false }), gfmTable()];
 // An address in the text, as a link. The library's own also searches the finished tree for what its tokens
 // missed, which takes 2 kB of every bundle and finds addresses with a mark right before them.
 const addressAs = (prefix: string) =>
@@ -47,12 +39,19 @@ const LITERAL_AUTOLINKS: Extension = {
     literalAutolinkEmail: addressAs("mailto:"),
   },
 };
-const MDAST = [
-  LITERAL_AUTOLINKS,
-  gfmStrikethroughFromMarkdown(),
-  gfmTableFromMarkdown(),
-  gfmTaskListItemFromMarkdown(),
-];
+const STRIKES: Extension = {
+  enter: {
+    strikethrough(token) {
+      this.enter({ type: "delete", children: [] }, token);
+    },
+  },
+  exit: {
+    strikethrough(token) {
+      this.exit(token);
+    },
+  },
+};
+const MDAST = [LITERAL_AUTOLINKS, STRIKES, gfmTableFromMarkdown()];
 
 /**
  * The most emphasis and bracket marks in one block. The parser pairs them in quadratic time: 40,000

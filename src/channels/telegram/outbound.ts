@@ -66,7 +66,7 @@ export const outbound: Outbound<TelegramConfig> = {
   async draft({ id, address, request }, io) {
     // In other threads the method would reach the bot's own chat with the person.
     if (/\D/.test(address.thread ?? ""))
-      return refusal("unsupported_content", "a draft is shown in chats with the bot itself only");
+      return refusal("unsupported_content", "no drafts in threads");
     const { text, entities } = isObject(request.body) ? request.body : {};
     const body: Record<string, Json> = {
       ...targetFields(address),
