@@ -4,7 +4,8 @@
  * @module
  */
 import { exports as workerExports } from "cloudflare:workers";
-import type { AnyChannel, ServedDeps } from "./channels/channel.ts";
+import type { AnyChannel } from "./channels/channel.ts";
+import type { ServedDeps } from "./channels/served.ts";
 import { actorsFrom, namespaceOf } from "./edge/actors.ts";
 import { edgeOf } from "./edge/app.ts";
 import { runScheduled } from "./edge/scheduled.ts";

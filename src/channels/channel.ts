@@ -4,7 +4,7 @@
  *
  * @module
  */
-import type { Actors, Host } from "../host/Host.ts";
+import type { Actors } from "../host/Host.ts";
 import type { ContentKind, JsonObject, PlainContent } from "./content.ts";
 import type { ErrorKind, Evidence } from "./errors.ts";
 import type {
@@ -15,6 +15,7 @@ import type {
   MediaRef,
   Sender,
 } from "./events.ts";
+import type { ServedChannel } from "./served.ts";
 
 /** How strongly a channel can prove that a repeat is harmless (docs/guarantees.md). */
 export type DeliveryClass = "keyed" | "provable" | "blind";
@@ -335,43 +336,6 @@ export interface ChannelPolling<O> {
     io: ChannelIo<O>,
     context: { connection: string; waitMs: number; limit: number },
   ): Promise<PollResult>;
-}
-
-/**
- * For a channel whose platform is this very Worker (web chat): its routes and the engine of its object.
- * The channel brings them, so that a bot without it does not carry them.
- */
-export interface ServedChannel {
-  /** Makes the routes; `deps` are per request. */
-  routes(deps: (env: unknown) => ServedDeps): {
-    fetch(request: Request, env: unknown): Response | Promise<Response>;
-  };
-  /** The path under which the routes are. */
-  path: string;
-  /** Makes the engine of the object. */
-  makeRoom(
-    host: Host,
-    name: string,
-    sockets: { send(text: string): void; count(): number },
-  ): ServedRoom;
-}
-
-/** What the routes of a served channel need of the Worker. */
-export interface ServedDeps {
-  env: unknown;
-  /** Whether this is a developer's own machine. */
-  local: boolean;
-  /** The session's object. */
-  room(sessionId: string): { fetch(request: Request): Promise<Response> };
-  /** Local mode: the next time the bot's side has sent and not yet recorded, it dies. */
-  crash(sessionId: string): Promise<unknown>;
-}
-
-/** The engine of a served channel's object. */
-export interface ServedRoom {
-  call(method: string, payload: string): Promise<string>;
-  message(frame: string, socket: { send(text: string): void; greet(): void }): Promise<void>;
-  alarm(): Promise<void>;
 }
 
 /** A platform, connected once. Made by a factory such as `telegram()`. */

@@ -6,6 +6,7 @@
  */
 import type { Host } from "../host/Host.ts";
 import { isRefusal } from "../journal/refusal.ts";
+import { sleep } from "../time/Clock.ts";
 import { CodeChanged } from "./records.ts";
 import type { Ending, Waits } from "./Waits.ts";
 
@@ -77,8 +78,8 @@ export class Execution {
   async #rest(): Promise<void> {
     do {
       await Promise.allSettled(this.#busy);
-      // What follows a call may begin the next one, or end the function.
-      for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+      // What follows a call, however many awaits later, may begin the next one, or end the function.
+      await sleep(this.#host.clock, 0);
     } while (this.#busy.size > 0);
   }
 }

@@ -4,8 +4,7 @@
  *
  * @module
  */
-import { type WireError, wireError } from "../objects/Operations.ts";
-import { errorFrom } from "../turns/actorCalls.ts";
+import { errorFrom, type WireError, wireError } from "../channels/wireError.ts";
 import type { StepRecord } from "../turns/Steps.ts";
 import type { RunMemory } from "./records.ts";
 

@@ -81,7 +81,7 @@ export class Flows {
 
   /** Records a run and the event that begins it. Call inside a commit. Returns whether it is a new one. */
   #begin(start: StartInput & { input: string | null }, version: number): boolean {
-    const { journal, host, alarm } = this.#core;
+    const { journal, host } = this.#core;
     const { flow, id, owner, input } = start;
     if (journal.flows.get(id) !== undefined) return false;
     const other = journal.flows.activeOf(owner);
@@ -108,8 +108,7 @@ export class Flows {
       result: null,
       error: null,
     });
-    insertWake(this.#core, seq, WAKES.start, `flow:${id}`, { run: id }, now);
-    alarm.arm(now + this.#core.watchdogMs);
+    insertWake(this.#core, WAKES.start, `flow:${id}`, { run: id }, seq);
     return true;
   }
 
@@ -181,7 +180,7 @@ export class Flows {
 
   /** Turns every wait whose time is over into an event, in one commit with taking its time away. */
   fire(): void {
-    const { journal, alarm } = this.#core;
+    const { journal } = this.#core;
     const now = this.#core.now();
     if (!journal.hasFlows || journal.flows.due(now, 1).length === 0) return;
     journal.commit("flow.timers", () => {
@@ -190,23 +189,15 @@ export class Flows {
         const wait = waitOf(row);
         if (row.state !== "active" || wait === undefined) continue;
         const wake: Wake = { run: row.id, wait: wait.n };
-        insertWake(
-          this.#core,
-          journal.nextSeq(),
-          WAKES.timeout,
-          `flow:${row.id}:${wait.n}`,
-          wake,
-          now,
-        );
+        insertWake(this.#core, WAKES.timeout, `flow:${row.id}:${wait.n}`, wake);
       }
-      alarm.arm(now + this.#core.watchdogMs);
     });
     this.#kick();
   }
 
   /** A third party called a hook. */
   resume(run: string, hook: number, payload: unknown): ResumeAnswer {
-    const { journal, alarm } = this.#core;
+    const { journal } = this.#core;
     const id = `flow:${run}:hook:${hook}`;
     if (!journal.exists()) return "gone";
     if (journal.inbox.byId(id) !== undefined) return "duplicate";
@@ -215,11 +206,9 @@ export class Flows {
     // The record of the call may be purged, what it brought is kept with its run.
     if (journal.side.step(row.seq, hookName(hook)) !== undefined) return "duplicate";
     refuseTooLarge("the payload of a hook", jsonOf(payload) ?? "");
-    const now = this.#core.now();
-    journal.commit("flow.hook", () => {
-      insertWake(this.#core, journal.nextSeq(), WAKES.hook, id, { run, hook, payload }, now);
-      alarm.arm(now + this.#core.watchdogMs);
-    });
+    journal.commit("flow.hook", () =>
+      insertWake(this.#core, WAKES.hook, id, { run, hook, payload }),
+    );
     this.#kick();
     return "accepted";
   }
@@ -280,7 +269,11 @@ export class Flows {
       try {
         execution = new RunTurn(this.#parts, turn, row, arrival);
       } catch (error) {
-        return this.#lost(turn, row, `run ${row.id} cannot be read: ${String(error)}`);
+        return this.#lost(
+          turn,
+          row,
+          `run ${row.id} cannot be read: ${errorText(error, this.#core.host.env)}`,
+        );
       }
       // The turn may be over before the function comes to anything: it ran too long.
       turn.run = {

@@ -240,7 +240,8 @@ export class Run implements FlowContext {
   async step<T>(name: string, fn: () => T | Promise<T>, options: StepOptions = {}): Promise<T> {
     this.waits.note(`step ${name}`);
     const { host } = this.#parts.core;
-    const retries = options.retries ?? 0;
+    const { retries = 0 } = options;
+    if (!(retries >= 0)) throw new ConfigError(`c.step: retries is ${retries}; give 0 or more`);
     const baseMs = msOf(options.backoff ?? "1s");
     const work = this.#parts.ctx.step(name, async () => {
       for (let tries = 0; ; tries += 1) {

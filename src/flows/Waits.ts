@@ -9,6 +9,7 @@ import type { FlowRow } from "../journal/FlowTable.ts";
 import type { Candidate } from "./alternatives.ts";
 import {
   CodeChanged,
+  DAMAGED,
   hookName,
   type Resolution,
   type RunMemory,
@@ -87,6 +88,7 @@ export class Waits {
     this.#before = path;
     this.path = [...path];
     this.#at = waitOf(row);
+    if (this.#at === DAMAGED) throw new Error("the record of its wait is damaged");
     this.#arrival = arrival;
     this.now = row.started_at;
   }

@@ -113,29 +113,69 @@ describe("a flow that fails", () => {
     t.close();
   });
 
-  test("a run whose record is damaged ends, is announced, and the chat goes on", async () => {
+  test.each(["memory", "wait"])(
+    "a run whose %s is damaged ends, is announced, and the chat goes on",
+    async (column) => {
+      const t = testBot(
+        botWith((bot) => {
+          const order = bot.flow(
+            "order",
+            async (c) => void (await c.ask("Size?", { timeout: "30d" })),
+          );
+          bot.command("order", (ctx) => ctx.start(order, undefined, { id: "o1" }));
+          bot.otherwise((ctx) => ctx.reply(`? ${ctx.text}`));
+        }),
+      );
+      const ann = t.user("ann");
+      await ann.say("/order");
+      const [name = ""] = t.runtime.names("ChatActor");
+      t.runtime.storage("ChatActor", name).run(`UPDATE flows SET ${column} = '{'`, []);
+      await t.restart();
+      await t.advance("9d");
+      expect((await t.client.chat(ann.address).flows.get("o1"))?.state).toBe("active");
+      await ann.say("small");
+      await ann.say("hello");
+      expect(ann.screen).toEqual(["Size?", "? small", "? hello"]);
+      expect(await t.client.chat(ann.address).flows.get("o1")).toMatchObject({
+        state: "failed",
+        error: expect.stringContaining("cannot be read"),
+      });
+      expect(t.announced).toMatchObject([{ kind: "error" }]);
+      t.close();
+    },
+  );
+
+  test("a run whose wait is damaged ends when its time is over, and the alarm rests", async () => {
     const t = testBot(
       botWith((bot) => {
-        const order = bot.flow("order", async (c) => void (await c.ask("Size?")));
+        const order = bot.flow(
+          "order",
+          async (c) => void (await c.ask("Size?", { timeout: "1h" })),
+        );
         bot.command("order", (ctx) => ctx.start(order, undefined, { id: "o1" }));
-        bot.otherwise((ctx) => ctx.reply(`? ${ctx.text}`));
       }),
     );
     const ann = t.user("ann");
     await ann.say("/order");
     const [name = ""] = t.runtime.names("ChatActor");
-    t.runtime.storage("ChatActor", name).run(`UPDATE flows SET memory = '{'`, []);
-    await t.restart();
-    await t.advance("9d");
-    expect((await t.client.chat(ann.address).flows.get("o1"))?.state).toBe("active");
-    await ann.say("small");
-    await ann.say("hello");
-    expect(ann.screen).toEqual(["Size?", "? small", "? hello"]);
-    expect(await t.client.chat(ann.address).flows.get("o1")).toMatchObject({
-      state: "failed",
-      error: expect.stringContaining("cannot be read"),
-    });
+    t.runtime.storage("ChatActor", name).run(`UPDATE flows SET wait = '{'`, []);
+    const before = t.runtime.alarmRuns;
+    await t.advance("2h");
+    expect((await t.client.chat(ann.address).flows.get("o1"))?.state).toBe("failed");
     expect(t.announced).toMatchObject([{ kind: "error" }]);
+    expect(t.runtime.alarmRuns - before).toBeLessThan(10);
+    t.close();
+  });
+
+  test("a step with a number of retries that is none is refused", async () => {
+    const t = testBot(
+      botWith((bot) => {
+        const order = bot.flow("order", (c) => c.step("once", () => 1, { retries: Number.NaN }));
+        bot.command("order", (ctx) => ctx.start(order));
+      }),
+    );
+    await t.user("ann").say("/order");
+    expect(t.announced).toMatchObject([{ kind: "error", event: { error: { code: "config" } } }]);
     t.close();
   });
 

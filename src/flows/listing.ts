@@ -1,6 +1,7 @@
 /** Runs as operators see them. @module */
 import type { BriefFlowRow, FlowState } from "../journal/FlowTable.ts";
 import type { Journal } from "../journal/Journal.ts";
+import { readCursor } from "../objects/paging.ts";
 import { publicKeyOf } from "../outbox/publicKey.ts";
 import type { StepRecord } from "../turns/Steps.ts";
 import { type Resolution, sendsOf, waitOf } from "./records.ts";
@@ -22,7 +23,7 @@ export interface RunListing {
   cursor?: string;
 }
 
-/** Runs of a chat, newest first. */
+/** Runs of a chat, newest first. @throws {ConfigError} for a cursor that is none */
 export function listRuns(
   journal: Journal,
   state: FlowState | undefined,
@@ -30,12 +31,12 @@ export function listRuns(
   limit: number,
 ): RunListing {
   if (!journal.exists()) return { rows: [] };
-  const before = cursor === undefined ? Number.MAX_SAFE_INTEGER : Number(cursor);
+  const before = cursor === undefined ? Number.MAX_SAFE_INTEGER : readCursor(cursor).turn;
   const rows = journal.flows.list(state, before, limit);
   const last = rows.at(-1);
   return {
     rows: rows.map(rowOf),
-    ...(rows.length === limit && last !== undefined ? { cursor: String(last.seq) } : {}),
+    ...(rows.length === limit && last !== undefined ? { cursor: `${last.seq}.0` } : {}),
   };
 }
 

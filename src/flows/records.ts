@@ -5,8 +5,8 @@
  */
 import type { Json } from "../channels/content.ts";
 import type { InboundEvent } from "../channels/events.ts";
+import type { WireError } from "../channels/wireError.ts";
 import type { FlowRow } from "../journal/FlowTable.ts";
-import type { WireError } from "../objects/Operations.ts";
 
 /** Kinds of waits. */
 export type WaitKind = "ask" | "waitFor" | "sleep";
@@ -75,9 +75,17 @@ export function sendsOf(row: FlowRow): [turn: number, pos: number][] {
   }
 }
 
+/** Stands for a wait whose record is damaged: the run ends at the next event that is for it. */
+export const DAMAGED: WaitRecord = { n: -1, kind: "ask", name: "" };
+
 /** The wait of a run; `undefined` while it has not come to its first. */
-export function waitOf(row: Pick<FlowRow, "wait">): WaitRecord | undefined {
-  return row.wait === null ? undefined : (JSON.parse(row.wait) as WaitRecord);
+export function waitOf({ wait }: Pick<FlowRow, "wait">): WaitRecord | undefined {
+  if (wait === null) return undefined;
+  try {
+    return JSON.parse(wait) as WaitRecord;
+  } catch {
+    return DAMAGED;
+  }
 }
 
 /** The name under which the end of wait `n` is recorded beside the steps: no step's name begins so. */

@@ -55,6 +55,24 @@ describe("a run", () => {
     expect(await flows.list({ state: "cancelled" })).toMatchObject({ rows: [{ id: "o1" }] });
   });
 
+  test("is listed page by page, newest first; what is no cursor is refused", async () => {
+    const { t } = made((bot) => {
+      const a = bot.flow("a", () => 1);
+      bot.command("a", (ctx) => ctx.start(a));
+    });
+    const ann = t.user("ann");
+    for (let n = 0; n < 3; n += 1) await ann.say("/a");
+    const { flows } = t.client.chat(ann.address);
+    const all = (await flows.list()).rows.map(({ id }) => id);
+    const first = await flows.list({ limit: 2 });
+    const rest = await flows.list({ limit: 2, ...(first.cursor && { cursor: first.cursor }) });
+    expect(all).toHaveLength(3);
+    expect([...first.rows, ...rest.rows].map(({ id }) => id)).toEqual(all);
+    expect(rest.cursor).toBeUndefined();
+    for (const cursor of ["x", "1", "-1.0", "9".repeat(30)])
+      await expect(flows.list({ cursor })).rejects.toMatchObject({ code: "config" });
+  });
+
   test("one run of a sender at a time: a second replaces the first, or is not started", async () => {
     const { t, notes } = made((bot, notes) => {
       const a = bot.flow("a", async (c) => void (await c.ask("A?")));

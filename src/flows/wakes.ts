@@ -3,15 +3,15 @@ import type { InboundEvent } from "../channels/events.ts";
 import type { Core } from "../objects/Core.ts";
 import type { Wake } from "./records.ts";
 
-/** Records one. Call inside a commit. */
+/** Records one, as the newest event of the chat, and lets the chat wake for it. Call inside a commit. */
 export function insertWake(
   core: Core,
-  seq: number,
   type: string,
   id: string,
   wake: Wake,
-  now: number,
+  seq = core.journal.nextSeq(),
 ): void {
+  const now = core.now();
   const { channel, connection, chat, thread, kind = "direct" } = core.identity();
   const event: InboundEvent = {
     id,
@@ -32,4 +32,5 @@ export function insertWake(
     receivedAt: now,
     claim: null,
   });
+  core.alarm.arm(now + core.watchdogMs);
 }

@@ -6,7 +6,7 @@ import { NodeRuntime } from "../testing/node/NodeRuntime.ts";
 import { seededRandom } from "../testing/random.ts";
 import { Journal } from "./Journal.ts";
 import { OPEN } from "./OpenRecords.ts";
-import type { OutboxRow } from "./records.ts";
+import { type OutboxRow, UNTRIED } from "./records.ts";
 
 /** A journal on a disk of its own. */
 function journalOn(runtime: NodeRuntime): { journal: Journal; host: Host } {
@@ -25,31 +25,19 @@ function journalOn(runtime: NodeRuntime): { journal: Journal; host: Host } {
 
 function sendOf(turn: number, pos: number, dueAt: number | null): OutboxRow {
   return {
+    ...UNTRIED,
     turn,
     pos,
     slot: "0",
     part: pos,
     key: null,
-    state: "pending",
-    claim: null,
-    attempts: 0,
-    maybes: 0,
-    first_maybe_at: null,
     due_at: dueAt,
     not_after: null,
     created_at: 1,
-    finished_at: null,
     content: null,
     fingerprint: null,
     request: "{}",
-    marker: null,
-    generation: 0,
-    receipt: null,
-    error_kind: null,
-    error: null,
-    attempt_log: null,
     origin: "bot",
-    owed: 0,
     address: null,
     extra: null,
   };

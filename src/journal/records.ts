@@ -154,6 +154,23 @@ export interface OutboxRow {
   extra: string | null;
 }
 
+/** What a record has that nobody has tried to send. */
+export const UNTRIED = {
+  state: "pending",
+  claim: null,
+  attempts: 0,
+  maybes: 0,
+  first_maybe_at: null,
+  finished_at: null,
+  marker: null,
+  generation: 0,
+  receipt: null,
+  error_kind: null,
+  error: null,
+  attempt_log: null,
+  owed: 0,
+} as const satisfies Partial<OutboxRow>;
+
 /** Rare settings of an outbox record. */
 export interface OutboxExtra {
   /** Why it was suppressed. */

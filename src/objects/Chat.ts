@@ -4,7 +4,9 @@
  *
  * @module
  */
+
 import { Retention } from "../alarms/retention.ts";
+import { wireError } from "../channels/wireError.ts";
 import { Flows } from "../flows/Flows.ts";
 import type { Host } from "../host/Host.ts";
 import type { Identity } from "../journal/Journal.ts";
@@ -19,7 +21,7 @@ import { ChatLog } from "./ChatLog.ts";
 import { Core } from "./Core.ts";
 import { Inbox } from "./Inbox.ts";
 import { Migration } from "./Migration.ts";
-import { type ChatMethods, Operations, wireError } from "./Operations.ts";
+import { type ChatMethods, Operations } from "./Operations.ts";
 import { Outbox } from "./Outbox.ts";
 import { Reporter } from "./Reporter.ts";
 import { SideCalls } from "./SideCalls.ts";

@@ -5,6 +5,7 @@
  */
 import type { Content } from "../channels/content.ts";
 import { ConfigError } from "../channels/errors.ts";
+import { type WireError, wireError } from "../channels/wireError.ts";
 import type { Flows, ResumeAnswer, StartInput } from "../flows/Flows.ts";
 import { listRuns, type RunListing, runRecord } from "../flows/listing.ts";
 import type { RunRecord, StartedRun } from "../flows/types.ts";
@@ -32,21 +33,8 @@ import type { Inbox } from "./Inbox.ts";
 import type { MetricValues } from "./Metrics.ts";
 import { formatAddress } from "./names.ts";
 import type { Outbox } from "./Outbox.ts";
+import { makeRef, pageSize, readCursor } from "./paging.ts";
 import type { SideCalls } from "./SideCalls.ts";
-
-const MAX_PAGE = 200;
-
-/** Errors cross between objects as values: classes do not survive the call. */
-export interface WireError {
-  name: string;
-  message: string;
-  code?: string;
-  kind?: string;
-  retryable?: boolean;
-  retryAfterMs?: number;
-  key?: string;
-  sentParts?: readonly string[];
-}
 
 /** A client's send. */
 export interface SendInput {
@@ -361,69 +349,6 @@ export class Operations implements ChatMethods {
       at: row.finished_at ?? row.created_at,
     };
   }
-}
-
-/** The opaque reference of a record: its actor, its box, its id. */
-export function makeRef(actor: string, box: "in" | "out", id: string): string {
-  const bytes = new TextEncoder().encode(JSON.stringify([actor, box, id]));
-  return btoa(String.fromCharCode(...bytes))
-    .replaceAll("+", "-")
-    .replaceAll("/", "_")
-    .replaceAll("=", "");
-}
-
-/**
- * Reads {@link makeRef} back.
- * @throws {ConfigError} when the text is no reference
- */
-export function readRef(ref: string): { actor: string; box: "in" | "out"; id: string } {
-  try {
-    const text = atob(ref.replaceAll("-", "+").replaceAll("_", "/"));
-    const bytes = Uint8Array.from(text, (char) => char.charCodeAt(0));
-    const [actor, box, id] = JSON.parse(new TextDecoder().decode(bytes)) as [
-      string,
-      string,
-      string,
-    ];
-    if (typeof actor === "string" && (box === "in" || box === "out") && typeof id === "string")
-      return { actor, box, id };
-  } catch {
-    // Falls through to the one message.
-  }
-  throw new ConfigError("this is not a record's `ref`; take it from a list as it is");
-}
-
-/** An error as a value. */
-export function wireError(error: unknown): WireError {
-  if (!(error instanceof Error)) return { name: "Error", message: String(error) };
-  const { code, kind, retryable, retryAfterMs, key, sentParts } = error as Error &
-    Partial<WireError>;
-  return {
-    name: error.name,
-    message: error.message,
-    ...(code === undefined ? {} : { code }),
-    ...(kind === undefined ? {} : { kind }),
-    ...(retryable === undefined ? {} : { retryable }),
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-    ...(key === undefined ? {} : { key }),
-    ...(sentParts === undefined ? {} : { sentParts }),
-  };
-}
-
-function pageSize(limit: number | undefined): number {
-  const size = limit ?? 50;
-  if (!Number.isInteger(size) || size < 1 || size > MAX_PAGE)
-    throw new ConfigError(
-      `limit is ${String(limit)}, but must be a whole number from 1 to ${MAX_PAGE}`,
-    );
-  return size;
-}
-
-function readCursor(cursor: string): { turn: number; pos: number } {
-  const match = /^(\d{1,17})\.(\d{1,9})$/.exec(cursor);
-  if (match === null)
-    throw new ConfigError("this is not a cursor; take it from the last page as it is");
-  return { turn: Number(match[1]), pos: Number(match[2]) };
 }
 
 function parseOr(text: string): unknown {

@@ -6,9 +6,8 @@
  * @module
  */
 import { DurableObject } from "cloudflare:workers";
-import type { ServedChannel, ServedRoom } from "../channels/channel.ts";
 import { ConfigError } from "../channels/errors.ts";
-import { admit, openGate, readGate } from "../channels/webchat/gate.ts";
+import type { ServedChannel, ServedRoom, SocketGate } from "../channels/served.ts";
 import type { SocketReply } from "../channels/webchat/WebChatRoom.ts";
 import type { Host } from "../host/Host.ts";
 
@@ -28,6 +27,7 @@ export function defineWebChat(
   return class WebChat extends DurableObject<unknown> {
     readonly #host: Host;
     readonly #room: ServedRoom;
+    readonly #gate: SocketGate;
 
     constructor(ctx: DurableObjectState, env: unknown) {
       super(ctx, env);
@@ -37,6 +37,7 @@ export function defineWebChat(
           "the bot has no webchat() in `channels`, so it has no web chat sessions",
         );
       }
+      this.#gate = served.gate;
       this.#room = served.makeRoom(this.#host, ctx.id.name ?? "", {
         send: (text) => this.#broadcast(text),
         count: () => ctx.getWebSockets().length,
@@ -45,7 +46,7 @@ export function defineWebChat(
       ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
     }
 
-    /** What the bot calls: `deliver`, `edit`, `remove`, `typing`. JSON both ways. */
+    /** What the bot calls: `deliver`, `edit`, `remove`, `typing`, `draft`. JSON both ways. */
     call(method: string, payload: string): Promise<string> {
       return this.#room.call(method, payload);
     }
@@ -61,20 +62,20 @@ export function defineWebChat(
       this.#makeRoom();
       const { 0: client, 1: server } = new WebSocketPair();
       this.ctx.acceptWebSocket(server);
-      server.serializeAttachment(openGate(this.#host.clock.now()));
+      server.serializeAttachment(this.#gate.open(this.#host.clock.now()));
       return new Response(null, { status: 101, webSocket: client });
     }
 
     /** A frame came. */
     override async webSocketMessage(socket: WebSocket, frame: string | ArrayBuffer): Promise<void> {
       const now = this.#host.clock.now();
-      const admission = admit(readGate(socket.deserializeAttachment(), now), frame, now);
+      const admission = this.#gate.admit(this.#stateOf(socket, now), frame, now);
       if (!admission.ok) {
         socket.close(admission.close.code, admission.close.reason);
         return;
       }
       socket.serializeAttachment(admission.state);
-      if (typeof frame === "string") await this.#room.message(frame, replyTo(socket, now));
+      if (typeof frame === "string") await this.#room.message(frame, this.#replyTo(socket, now));
     }
 
     /**
@@ -105,27 +106,30 @@ export function defineWebChat(
       const sockets = this.ctx.getWebSockets();
       if (sockets.length < MAX_SOCKETS) return;
       const now = this.#host.clock.now();
-      const since = (socket: WebSocket) => readGate(socket.deserializeAttachment(), now).since;
+      const since = (socket: WebSocket) => this.#stateOf(socket, now).since;
       const oldest = sockets.reduce((a, b) => (since(b) < since(a) ? b : a));
       oldest.close(4409, "the chat is open in too many tabs");
+    }
+
+    #stateOf(socket: WebSocket, now: number) {
+      return this.#gate.read(socket.deserializeAttachment(), now);
+    }
+
+    #replyTo(socket: WebSocket, now: number): SocketReply {
+      return {
+        send: (text) => trySend(socket, text),
+        greet: () => {
+          socket.serializeAttachment({ ...this.#stateOf(socket, now), greeted: true });
+        },
+      };
     }
 
     #broadcast(text: string): void {
       const now = this.#host.clock.now();
       for (const socket of this.ctx.getWebSockets()) {
-        if (readGate(socket.deserializeAttachment(), now).greeted) trySend(socket, text);
+        if (this.#stateOf(socket, now).greeted) trySend(socket, text);
       }
     }
-  };
-}
-
-function replyTo(socket: WebSocket, now: number): SocketReply {
-  return {
-    send: (text) => trySend(socket, text),
-    greet() {
-      const state = readGate(socket.deserializeAttachment(), now);
-      socket.serializeAttachment({ ...state, greeted: true });
-    },
   };
 }
 

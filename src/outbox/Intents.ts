@@ -120,7 +120,7 @@ export class Intents {
     const { options, sends } = intent;
     if (this.#core.bot.hasBeforeSend) {
       await this.#runHooks(draft);
-      if (sends?.closed) throw new TurnEndedError("this turn is over");
+      if (sends?.closed) throw new TurnEndedError("the turn ended while a `before` hook ran");
       // Another call with the same key may have been recorded while the hooks ran; a slot is this call's own.
       const meanwhile = options.idempotencyKey === undefined ? undefined : this.known(draft);
       if (meanwhile !== undefined) return meanwhile;

@@ -21,8 +21,10 @@ export interface SettledIntent {
 /** A streamed answer that is not recorded yet. */
 export interface OpenStream {
   readonly slot: string;
-  /** The turn ends: what becomes the message, or what becomes of what is shown. Reads its source no further. */
-  close(): Draft | "keep" | "remove";
+  /** Reads its source no further: its turn is over. */
+  stop(): void;
+  /** What becomes the message of what was said so far, or what becomes of what is shown. */
+  remains(): Draft | "keep" | "remove";
 }
 
 /** The state of one run's sends. */

@@ -7,7 +7,7 @@ import type { RenderedPart } from "../channels/channel.ts";
 import type { Content } from "../channels/content.ts";
 import type { Address } from "../channels/events.ts";
 import { MAX_VALUE_LENGTH } from "../journal/limits.ts";
-import { type OutboxExtra, type OutboxRow, writeExtra } from "../journal/records.ts";
+import { type OutboxExtra, type OutboxRow, UNTRIED, writeExtra } from "../journal/records.ts";
 import { parseDuration } from "../time/duration.ts";
 import type { EnqueueOptions } from "../turns/sends.ts";
 import { byteLength, type NormalContent } from "./content.ts";
@@ -107,26 +107,15 @@ export function rowsOf(draft: Draft, rendered: Rendered): OutboxRow[] {
     slot: draft.slot,
     part: index,
     key: index === 0 ? draft.key : null,
-    state: suppressed ? ("suppressed" as const) : ("pending" as const),
-    claim: null,
-    attempts: 0,
-    maybes: 0,
-    first_maybe_at: null,
+    ...UNTRIED,
+    ...(suppressed ? { state: "suppressed" as const, finished_at: now } : {}),
     due_at: index === 0 ? dueAt : null,
     not_after: timeOf(intent.options.notAfter) ?? null,
     created_at: now,
-    finished_at: suppressed ? now : null,
     content: index === 0 ? keptContent(draft.content, part.request) : null,
     fingerprint: index === 0 ? draft.fingerprint : null,
     request: JSON.stringify(part.request),
-    marker: null,
-    generation: 0,
-    receipt: null,
-    error_kind: null,
-    error: null,
-    attempt_log: null,
     origin: intent.origin,
-    owed: 0,
     address: intent.relayTo === undefined ? null : JSON.stringify(intent.relayTo),
     extra: writeExtra(extraOf(index)),
   }));

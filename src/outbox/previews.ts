@@ -14,6 +14,7 @@ import {
   type OutboxExtra,
   type OutboxRow,
   readExtra,
+  UNTRIED,
   writeExtra,
 } from "../journal/records.ts";
 import type { Core } from "../objects/Core.ts";
@@ -27,7 +28,7 @@ const IN_DOUBT: SendResult = {
   ok: false,
   kind: "unknown",
   evidence: "maybe_sent",
-  message: "its preview may be out",
+  message: "the preview that says the same may have been sent",
 };
 
 /** The preview that a row edits or removes. */
@@ -153,39 +154,24 @@ function tidy(
   if (what.deletes !== undefined && core.channel().outbound.delete === undefined) return;
   const slot = `${row.slot}${PREVIEW}${Object.keys(what)[0]}${row.part}.${Object.values(what)[0]}`;
   let pos = row.pos - (row.pos % PARTS_PER_INTENT) + PARTS_PER_INTENT - 1;
-  for (
-    let there = outbox.get(row.turn, pos);
-    there !== undefined;
-    there = outbox.get(row.turn, pos)
-  ) {
+  for (; ; pos -= 1) {
+    const there = outbox.get(row.turn, pos);
+    if (there === undefined) break;
     if (there.slot === slot) return;
-    pos -= 1;
   }
   outbox.insert({
     ...row,
+    ...UNTRIED,
     pos,
     slot,
     part: 0,
     key: null,
-    state: "pending",
-    claim: null,
-    attempts: 0,
-    maybes: 0,
-    first_maybe_at: null,
     due_at: dueAt,
     not_after: null,
     created_at: core.now(),
-    finished_at: null,
     content: null,
     fingerprint: null,
-    marker: null,
-    generation: 0,
-    receipt: null,
-    error_kind: null,
-    error: null,
-    attempt_log: null,
     origin: "runtime",
-    owed: 0,
     extra: writeExtra({ preview: true, ...what }),
   });
   core.alarm.arm(dueAt);

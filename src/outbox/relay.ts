@@ -9,10 +9,10 @@ import type { Capabilities, RenderedPart, SendResult } from "../channels/channel
 import type { JsonObject } from "../channels/content.ts";
 import { ConfigError, type ErrorKind } from "../channels/errors.ts";
 import type { Address } from "../channels/events.ts";
+import type { WireError } from "../channels/wireError.ts";
 import { type OutboxRow, readExtra } from "../journal/records.ts";
 import type { Core } from "../objects/Core.ts";
 import { chatActorName, chatKeyOf } from "../objects/names.ts";
-import type { WireError } from "../objects/Operations.ts";
 import { errorText } from "../safety/redact.ts";
 import { TIMED_OUT, withDeadline } from "../time/Clock.ts";
 import type { NormalContent } from "./content.ts";

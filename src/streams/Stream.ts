@@ -7,7 +7,7 @@
  */
 import type { DraftView, RenderedPart, SendResult } from "../channels/channel.ts";
 import type { JsonObject } from "../channels/content.ts";
-import { PayloadTooLargeError, TurnEndedError } from "../channels/errors.ts";
+import { isRetryableKind, PayloadTooLargeError, TurnEndedError } from "../channels/errors.ts";
 import { isOpen, type OutboxRow } from "../journal/records.ts";
 import type { Core } from "../objects/Core.ts";
 import { byteLength } from "../outbox/content.ts";
@@ -19,6 +19,7 @@ import { type ChannelCall, callWithin } from "../outbox/platform.ts";
 import { PREVIEW } from "../outbox/previews.ts";
 import { renderContent } from "../outbox/render.ts";
 import type { OpenStream } from "../outbox/TurnSends.ts";
+import { errorText } from "../safety/redact.ts";
 import type { CancelTimer } from "../time/Clock.ts";
 import { type Pieces, piecesOf } from "./source.ts";
 import type { StreamOptions, StreamSource } from "./types.ts";
@@ -47,7 +48,7 @@ interface View {
   fixed?: boolean;
 }
 
-/** A draft that does not change is shown again after this, in ms: Telegram's are gone after 30 s. */
+/** A draft that does not change is shown again after this, in ms: it may be gone after 30 s (`Outbound.draft`). */
 const DRAFT_MS = 20_000;
 const STOPPED = Symbol("stopped");
 
@@ -127,26 +128,30 @@ export class Stream implements OpenStream {
     const limit = core.settings.outbox.maxPayloadBytes;
     for (;;) {
       const next = await Promise.race([pieces.next(), stopped]);
-      if (next === STOPPED) throw signal.reason ?? new TurnEndedError("too late");
+      if (next === STOPPED) throw signal.reason ?? new TurnEndedError("this turn is over");
       if (next.done) return;
       this.#bytes += byteLength(next.value);
       if (this.#bytes > limit)
-        throw new PayloadTooLargeError(`an answer holds at most ${limit} bytes`);
+        throw new PayloadTooLargeError(
+          `a streamed answer holds at most ${limit} bytes (outbox.maxPayloadBytes)`,
+        );
       this.#text += next.value;
       this.#wake();
     }
   }
 
-  /** The turn ends, and the source is not at its end. */
-  close(): Draft | "keep" | "remove" {
+  stop(): void {
     this.#end();
     this.#stop(STOPPED);
+  }
+
+  remains(): Draft | "keep" | "remove" {
     const { core } = this.#parts;
     const { onInterrupt = "keep" } = this.#options;
+    if (onInterrupt === "remove") return "remove";
     // What no hook has seen is not said, where there are hooks.
     const hooked = core.bot.hasBeforeSend;
     const said = hooked ? this.#passed : { ...this.#draft.content, text: this.#text };
-    if (onInterrupt === "remove") return "remove";
     // An earlier run may have shown something: that was said.
     if (said?.text === undefined || said.text.trim() === "") return "keep";
     const text = typeof onInterrupt === "function" ? onInterrupt(said.text) : said.text;
@@ -207,7 +212,8 @@ export class Stream implements OpenStream {
     } catch (error) {
       core.host.rethrowIfHalted(error);
       // The answer itself is still to come: what is lost is the sight of it being written.
-      core.host.log.warn("an answer is not shown", { error: String(error) });
+      const { env, log } = core.host;
+      log.warn("an answer is not shown while it is written", { error: errorText(error, env) });
     }
   }
 
@@ -295,7 +301,7 @@ export class Stream implements OpenStream {
     } else if (result.evidence === "maybe_sent") {
       view.late = true;
       delete view.shown;
-    } else if (result.kind !== "rate_limit" && result.kind !== "transient") {
+    } else if (!isRetryableKind(result.kind, result.evidence)) {
       view.fixed = true;
     }
   }
@@ -312,7 +318,7 @@ export class Stream implements OpenStream {
     if (result.ok) {
       view.drafted = true;
       view.shown = request;
-    } else if (result.evidence === "not_sent" && result.kind !== "rate_limit") {
+    } else if (result.evidence === "not_sent" && !isRetryableKind(result.kind, result.evidence)) {
       drafts.refused = true;
     }
   }

@@ -13,6 +13,7 @@ import type { Decided } from "../outbox/draft.ts";
 import type { Intents } from "../outbox/Intents.ts";
 import { dropUnsent, PREVIEW, removePreview } from "../outbox/previews.ts";
 import type { OpenStream, TurnSends } from "../outbox/TurnSends.ts";
+import { errorText } from "../safety/redact.ts";
 import { notADuration, parseDuration } from "../time/duration.ts";
 import { Stream } from "./Stream.ts";
 import { piecesOf } from "./source.ts";
@@ -62,7 +63,7 @@ export class Streams {
     const draft = this.#intents.draft(intent, FINGERPRINT);
     const known = this.#intents.known(draft);
     if (known !== undefined) {
-      piecesOf(source).cancel(new Error("on record"));
+      piecesOf(source).cancel(new Error("this answer is on record"));
       return known;
     }
     sends.onNew(draft.slot);
@@ -78,7 +79,7 @@ export class Streams {
     sends.streams.add(stream);
     const whole = await stream.read(source);
     // A last look that took long: the end of the turn has recorded what was said.
-    if (sends.closed) throw new TurnEndedError("too late");
+    if (sends.closed) throw new TurnEndedError("the turn ended before its answer was recorded");
     const decided = await this.#intents.finish(whole);
     sends.streams.delete(stream);
     return decided;
@@ -87,7 +88,7 @@ export class Streams {
   /** @throws {ConfigError} for an `every` that is no duration */
   #everyMs(every: StreamOptions["every"]): number {
     const asked = every === undefined ? 0 : parseDuration(every);
-    if (asked === undefined) throw new ConfigError(notADuration(every));
+    if (asked === undefined) throw new ConfigError(`ctx.stream: every: ${notADuration(every)}`);
     const { streaming } = this.#core.channel().capabilities;
     if (streaming === undefined) return Number.POSITIVE_INFINITY;
     const { everyMs, groupEveryMs = everyMs } = streaming;
@@ -122,15 +123,18 @@ export class Streams {
   }
 
   #end(stream: OpenStream, sends: TurnSends, end: TurnEnd): "keep" | "remove" | undefined {
+    stream.stop();
+    // A turn that runs again writes it anew; what is on record is whole.
+    if (end === "retry" || sends.recorded(stream.slot) !== undefined) return undefined;
     try {
-      const draft = stream.close();
-      if (typeof draft === "string") return draft;
-      const recorded = sends.recorded(stream.slot) !== undefined;
-      if (end !== "retry" && !recorded) this.#intents.freeze(draft);
+      const remains = stream.remains();
+      if (typeof remains === "string") return remains;
+      this.#intents.freeze(remains);
     } catch (error) {
       // The commit that ends the turn must not fail for what an answer cannot be made of.
-      this.#core.host.rethrowIfHalted(error);
-      this.#core.host.log.error("an answer is lost", { error: String(error) });
+      const { host } = this.#core;
+      host.rethrowIfHalted(error);
+      host.log.error("an answer that ended early is lost", { error: errorText(error, host.env) });
     }
     return undefined;
   }

@@ -30,7 +30,7 @@ export function piecesOf(source: StreamSource): Pieces {
       }
       const next = await pieces.next();
       if (next.done === true || typeof next.value === "string") return next;
-      throw new ConfigError(`pieces must be text, not ${typeof next.value}`);
+      throw new ConfigError(`a stream's pieces must be text, not ${typeof next.value}`);
     },
     cancel,
   };
@@ -40,7 +40,9 @@ function iteratorOf(text: StreamText | undefined): AsyncIterator<string> {
   const pieces =
     text instanceof ReadableStream ? fromStream(text) : text?.[Symbol.asyncIterator]?.();
   if (pieces === undefined) {
-    throw new ConfigError("ctx.stream takes text; give `result.textStream`, not the result");
+    throw new ConfigError(
+      "ctx.stream takes an async iterable of text or a ReadableStream; give `result.textStream`, not the result",
+    );
   }
   return pieces;
 }

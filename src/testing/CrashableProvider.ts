@@ -16,8 +16,8 @@ import type {
   ChannelPolling,
   Inbound,
   Outbound,
-  ServedChannel,
 } from "../channels/channel.ts";
+import type { ServedChannel } from "../channels/served.ts";
 
 /** The calls of a channel that a death can be ordered at. */
 export type CrashStep = "prepare" | "send" | "reconcile";

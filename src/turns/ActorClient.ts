@@ -3,9 +3,11 @@
  *
  * @module
  */
+
 import type { Content, Json } from "../channels/content.ts";
 import { ConfigError, HoldfastError, SendDeferredError } from "../channels/errors.ts";
 import type { Address } from "../channels/events.ts";
+import { errorFrom } from "../channels/wireError.ts";
 import type { ResumeAnswer } from "../flows/Flows.ts";
 import { openHook } from "../flows/hookToken.ts";
 import type { Flow, RunRecord, StartedRun, StartOptions } from "../flows/types.ts";
@@ -17,7 +19,7 @@ import { normalise } from "../outbox/content.ts";
 import type { Clock } from "../time/Clock.ts";
 import { parseDuration } from "../time/duration.ts";
 import { ActorDurability } from "./ActorDurability.ts";
-import { ActorCalls, errorFrom } from "./actorCalls.ts";
+import { ActorCalls } from "./actorCalls.ts";
 import type { BotRuntime } from "./BotRuntime.ts";
 import type {
   ChatClient,

@@ -7,7 +7,7 @@ import { ConfigError, type ErrorKind } from "../channels/errors.ts";
 import type { Address } from "../channels/events.ts";
 import { addMetrics, type MetricValues, noMetrics } from "../objects/Metrics.ts";
 import { encodePart } from "../objects/names.ts";
-import { readRef } from "../objects/Operations.ts";
+import { readRef } from "../objects/paging.ts";
 import type { UnfinishedQuery } from "../objects/RegistryBook.ts";
 import type { Having, UnfinishedRow } from "../objects/RegistryTable.ts";
 import { AcrossPage, type Place, pageSize, readPlace, writePlace } from "./across.ts";

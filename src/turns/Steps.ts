@@ -5,11 +5,10 @@
  * @module
  */
 import { AsyncLocalStorage } from "node:async_hooks";
+import { errorFrom, type WireError } from "../channels/wireError.ts";
 import type { StateWrite } from "../journal/SideTables.ts";
-import type { WireError } from "../objects/Operations.ts";
 import { encodeKey } from "../outbox/keys.ts";
 import type { SettledIntent } from "../outbox/TurnSends.ts";
-import { errorFrom } from "./actorCalls.ts";
 import type { TurnState } from "./TurnState.ts";
 import { refuseTooLarge } from "./tooLarge.ts";
 

@@ -3,10 +3,9 @@
  *
  * @module
  */
-import { ConfigError, deliveryErrorOf, type ErrorKind, HoldfastError } from "../channels/errors.ts";
+import { errorFrom, type WireError } from "../channels/wireError.ts";
 import type { Actors } from "../host/Host.ts";
 import { encodePart } from "../objects/names.ts";
-import type { WireError } from "../objects/Operations.ts";
 import { registriesOf } from "../objects/Reporter.ts";
 import { type Clock, TIMED_OUT, withDeadline } from "../time/Clock.ts";
 import type { BotRuntime } from "./BotRuntime.ts";
@@ -64,21 +63,4 @@ export class ActorCalls {
     if (answer === TIMED_OUT) throw new Error(`no answer within ${ms} ms`);
     return answer;
   }
-}
-
-/** An error value as the class it was. */
-export function errorFrom(wire: WireError): Error {
-  const init = {
-    ...(wire.code === undefined ? {} : { code: wire.code }),
-    ...(wire.retryable === undefined ? {} : { retryable: wire.retryable }),
-    ...(wire.retryAfterMs === undefined ? {} : { retryAfterMs: wire.retryAfterMs }),
-    ...(wire.key === undefined ? {} : { key: wire.key }),
-  };
-  const kind = (wire.kind ?? "unknown") as ErrorKind;
-  if (wire.name === "ConfigError") return new ConfigError(wire.message, init);
-  if (wire.sentParts !== undefined) {
-    return deliveryErrorOf(wire.message, { ...init, kind, sentParts: wire.sentParts });
-  }
-  if (wire.code === undefined) return new Error(wire.message);
-  return new HoldfastError(wire.message, { code: wire.code, kind }, init);
 }

@@ -50,6 +50,15 @@ describe("a draft", () => {
     expect(l.platform.calls.filter(({ changes }) => changes?.length === 16)).toHaveLength(1);
   });
 
+  test("that was refused for the moment is tried again", async () => {
+    const l = streaming(prose(1_000), { ...drafts("direct"), model });
+    l.platform.failNext({ type: "refuse", kind: "transient" });
+    await l.ann.say("go");
+    expect(l.platform.drafts.length).toBeGreaterThan(3);
+    expect(l.platform.revisions).toEqual([]);
+    expect(l.screen).toEqual([prose(1_000)]);
+  });
+
   test("is shown again while its source is silent, since platforms forget it", async () => {
     const l = lab({
       ...drafts("direct"),

@@ -86,6 +86,30 @@ describe("an interrupted answer", () => {
     expect(l.screen).toEqual([seen]);
   });
 
+  test("that is to be tried again is not made anything, and its function is not asked", async () => {
+    const asked: string[] = [];
+    let runs = 0;
+    const l = lab({
+      durability: { inbox: { retryHandlers: true } },
+      setup: (bot) =>
+        bot.otherwise(async (ctx) => {
+          runs += 1;
+          const fails = { afterTokens: 100, error: new Error("down") };
+          await ctx.stream(new ModelStream(prose(900), runs === 1 ? { fails } : {}), {
+            onInterrupt: (said) => {
+              asked.push(said);
+              return "never";
+            },
+          });
+        }),
+    });
+    await l.ann.say("go");
+    await l.t.advance("1m");
+    expect(runs).toBe(2);
+    expect(asked).toEqual([]);
+    expect(l.screen).toEqual([prose(900)]);
+  });
+
   test("before its first look leaves nothing where nothing was said", async () => {
     const l = streaming(text, { busy, model: { firstTokenMs: 60_000 } });
     await l.ann.post({ text: "first" });

@@ -54,29 +54,20 @@ export const outbound: Outbound<TelegramConfig> = {
   async revise(message, request, io) {
     const target = messageFields(message);
     if (target === undefined) return noSuchMessage(message.id);
-    const { text, entities, reply_markup } = isObject(request.body) ? request.body : {};
-    const body: Record<string, Json> = { ...target, text: text ?? "" };
-    if (entities !== undefined) body.entities = entities;
-    if (reply_markup !== undefined) body.reply_markup = reply_markup;
-    const reply = await call(io, "editMessageText", body);
-    return reply.outcome === "ok" || isNotModified(reply)
-      ? done(message.id)
-      : failureOf(reply, message.address);
+    const reply = await call(io, "editMessageText", { ...target, ...textOfPart(request) });
+    return settled(reply, message);
   },
   async draft({ id, address, request }, io) {
     // In other threads the method would reach the bot's own chat with the person.
     if (/\D/.test(address.thread ?? ""))
-      return refusal("unsupported_content", "no drafts in threads");
-    const { text, entities } = isObject(request.body) ? request.body : {};
-    const body: Record<string, Json> = {
+      return refusal("unsupported_content", "a draft is shown in chats with the bot itself only");
+    const reply = await call(io, "sendMessageDraft", {
       ...targetFields(address),
       // Any number but 0; the same one keeps the same draft.
       draft_id: Number.parseInt(id.slice(0, 7), 16) + 1,
-      text: text ?? "",
-    };
-    if (entities !== undefined) body.entities = entities;
-    const reply = await call(io, "sendMessageDraft", body);
-    return reply.outcome === "ok" ? done(id) : failureOf(reply, address);
+      ...textOfPart(request),
+    });
+    return settled(reply, { id, address });
   },
   async selfTest(io) {
     return (await call(io, "getMe", {})).outcome === "ok";
@@ -97,9 +88,7 @@ export const outbound: Outbound<TelegramConfig> = {
     const target = messageFields(message);
     if (target === undefined) return noSuchMessage(message.id);
     const reply = await call(io, "setMessageReaction", { ...target, reaction: reactionOf(emoji) });
-    return reply.outcome === "ok" || isNotModified(reply)
-      ? done(message.id)
-      : failureOf(reply, message.address);
+    return settled(reply, message);
   },
   async answerPress(pressId, text, io) {
     const note = text === undefined ? {} : { text: truncate(text, PRESS_TEXT_LIMIT, "codepoints") };
@@ -151,11 +140,8 @@ async function edit(message: Message, content: PlainContent, io: Io): Promise<Se
   const fields: Record<string, Json> = { ...content.native, ...target, ...markup };
   // With entities a parse mode would read the text a second time.
   if (content.format === "markdown") delete fields.parse_mode;
-  const settle = (reply: Reply) =>
-    reply.outcome === "ok" || isNotModified(reply)
-      ? done(message.id)
-      : failureOf(reply, message.address);
-  if (content.text === undefined) return settle(await call(io, "editMessageReplyMarkup", fields));
+  if (content.text === undefined)
+    return settled(await call(io, "editMessageReplyMarkup", fields), message);
   const text = renderEdit(content, TEXT_LIMIT);
   if (text === undefined) return tooLong(TEXT_LIMIT);
   const reply = await call(io, "editMessageText", {
@@ -163,17 +149,31 @@ async function edit(message: Message, content: PlainContent, io: Io): Promise<Se
     text: text.text,
     ...entityFields("entities", text.entities),
   });
-  if (!hasNoText(reply)) return settle(reply);
+  if (!hasNoText(reply)) return settled(reply, message);
   // The message is media: what reads like its text is its caption.
   const caption = renderEdit(content, CAPTION_LIMIT);
   if (caption === undefined) return tooLong(CAPTION_LIMIT);
-  return settle(
-    await call(io, "editMessageCaption", {
-      ...fields,
-      caption: caption.text,
-      ...entityFields("caption_entities", caption.entities),
-    }),
-  );
+  const captioned = await call(io, "editMessageCaption", {
+    ...fields,
+    caption: caption.text,
+    ...entityFields("caption_entities", caption.entities),
+  });
+  return settled(captioned, message);
+}
+
+/** What an edit, or a draft, takes of a rendered text. */
+function textOfPart({ body }: JsonObject): JsonObject {
+  const { text = "", entities, reply_markup } = isObject(body) ? body : {};
+  return {
+    text,
+    ...(entities === undefined ? {} : { entities }),
+    ...(reply_markup === undefined ? {} : { reply_markup }),
+  };
+}
+
+/** The result of a change that may be repeated: one that changes nothing was made before. */
+function settled(reply: Reply, { id, address }: Message): SendResult {
+  return reply.outcome === "ok" || isNotModified(reply) ? done(id) : failureOf(reply, address);
 }
 
 function entityFields(name: string, entities: readonly JsonObject[]): JsonObject {

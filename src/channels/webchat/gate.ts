@@ -4,6 +4,7 @@
  *
  * @module
  */
+import type { Admission, GateState, SocketGate } from "../served.ts";
 
 /** The most bytes of a frame. The platform takes 32 MiB. */
 export const MAX_FRAME_BYTES = 65_536;
@@ -14,34 +15,13 @@ export const MAX_FRAMES = 20;
 /** How long a window is, in ms. */
 export const WINDOW_MS = 10_000;
 
-/** A socket's attachment. */
-export interface GateState {
-  /** Frames in the current window. */
-  n: number;
-  /** When the window began: epoch milliseconds. */
-  from: number;
-  /** Whether the page said `hello`; a socket gets nothing before. */
-  greeted: boolean;
-  /** When the socket was opened: epoch milliseconds. */
-  since: number;
-}
-
-/** Why a socket is closed, with the code for it. */
-export interface Closing {
-  code: 4400 | 4413 | 4429;
-  reason: string;
-}
-
-/** What to do with a frame. */
-export type Admission = { ok: true; state: GateState } | { ok: false; close: Closing };
-
 /** The attachment of a new socket. */
-export function openGate(now: number): GateState {
+function openGate(now: number): GateState {
   return { n: 0, from: now, greeted: false, since: now };
 }
 
 /** Reads an attachment; anything else than one of ours counts as new. */
-export function readGate(value: unknown, now: number): GateState {
+function readGate(value: unknown, now: number): GateState {
   const state = value as Partial<GateState> | null | undefined;
   if (typeof state?.n !== "number" || typeof state.from !== "number") return openGate(now);
   const { n, from, greeted, since } = state;
@@ -51,7 +31,7 @@ export function readGate(value: unknown, now: number): GateState {
 const encoder = new TextEncoder();
 
 /** Judges one frame. */
-export function admit(state: GateState, frame: string | ArrayBuffer, now: number): Admission {
+function admit(state: GateState, frame: string | ArrayBuffer, now: number): Admission {
   if (typeof frame !== "string") {
     return { ok: false, close: { code: 4400, reason: "frames are text" } };
   }
@@ -67,3 +47,6 @@ export function admit(state: GateState, frame: string | ArrayBuffer, now: number
   }
   return { ok: true, state: next };
 }
+
+/** The gate of every socket of a room. */
+export const gate: SocketGate = { open: openGate, read: readGate, admit };

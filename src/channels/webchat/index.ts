@@ -15,6 +15,7 @@ import { webchatRoutes } from "../../edge/webchat/routes.ts";
 import type { Capabilities, Channel } from "../channel.ts";
 import type { Address } from "../events.ts";
 import { configOf, type WebChatConfig, type WebChatOptions } from "./config.ts";
+import { gate } from "./gate.ts";
 import { inbound } from "./inbound.ts";
 import { outbound } from "./outbound.ts";
 import { BUTTON_DATA_BYTES, TEXT_LIMIT } from "./protocol.ts";
@@ -63,6 +64,7 @@ export function webchat(options: WebChatOptions = {}): Channel<WebChatConfig> {
     served: {
       path: "/chat",
       routes: (deps) => webchatRoutes((env) => ({ ...deps(env), config })),
+      gate,
       makeRoom: (host, name, sockets) => new WebChatRoom(host, name, sockets),
     },
   };

@@ -3,8 +3,9 @@ import { chatActorName } from "../../objects/names.ts";
 import type { SendIo } from "../channel.ts";
 import type { PlainContent } from "../content.ts";
 import { ConfigError } from "../errors.ts";
+import type { GateState } from "../served.ts";
 import type { WebChatConfig } from "./config.ts";
-import { admit, type GateState, MAX_FRAME_BYTES, openGate, readGate, WINDOW_MS } from "./gate.ts";
+import { gate, MAX_FRAME_BYTES, WINDOW_MS } from "./gate.ts";
 import { webchat } from "./index.ts";
 import { messagesOf, render } from "./render.ts";
 
@@ -237,37 +238,39 @@ describe("outbound", () => {
 
 describe("the gate", () => {
   const pass = (state: GateState, frame: string, now: number) => {
-    const admission = admit(state, frame, now);
+    const admission = gate.admit(state, frame, now);
     if (!admission.ok) throw new Error(String(admission.close.code));
     return admission.state;
   };
 
   test("twenty frames in ten seconds, then 4429", () => {
-    let state = openGate(0);
+    let state = gate.open(0);
     for (let i = 0; i < 20; i += 1) state = pass(state, "{}", i);
-    expect(admit(state, "{}", 9_999)).toMatchObject({ ok: false, close: { code: 4429 } });
+    expect(gate.admit(state, "{}", 9_999)).toMatchObject({ ok: false, close: { code: 4429 } });
     expect(pass(state, "{}", WINDOW_MS)).toMatchObject({ n: 1, from: WINDOW_MS });
   });
 
   test("64 KB of bytes, not of characters, then 4413", () => {
-    const state = openGate(0);
-    expect(admit(state, "x".repeat(MAX_FRAME_BYTES), 0).ok).toBe(true);
-    expect(admit(state, "x".repeat(MAX_FRAME_BYTES + 1), 0)).toMatchObject({
+    const state = gate.open(0);
+    expect(gate.admit(state, "x".repeat(MAX_FRAME_BYTES), 0).ok).toBe(true);
+    expect(gate.admit(state, "x".repeat(MAX_FRAME_BYTES + 1), 0)).toMatchObject({
       close: { code: 4413 },
     });
-    expect(admit(state, "界".repeat(MAX_FRAME_BYTES / 2), 0)).toMatchObject({
+    expect(gate.admit(state, "界".repeat(MAX_FRAME_BYTES / 2), 0)).toMatchObject({
       close: { code: 4413 },
     });
   });
 
   test("bytes are no frame", () => {
-    expect(admit(openGate(0), new ArrayBuffer(1), 0)).toMatchObject({ close: { code: 4400 } });
+    expect(gate.admit(gate.open(0), new ArrayBuffer(1), 0)).toMatchObject({
+      close: { code: 4400 },
+    });
   });
 
   test("an attachment survives as it was; anything else is a new socket", () => {
-    const state = { ...openGate(5), n: 3, greeted: true };
-    expect(readGate(structuredClone(state), 99)).toEqual(state);
-    expect(readGate(null, 99)).toEqual(openGate(99));
-    expect(readGate("x", 99)).toEqual(openGate(99));
+    const state = { ...gate.open(5), n: 3, greeted: true };
+    expect(gate.read(structuredClone(state), 99)).toEqual(state);
+    expect(gate.read(null, 99)).toEqual(gate.open(99));
+    expect(gate.read("x", 99)).toEqual(gate.open(99));
   });
 });
