@@ -7,7 +7,7 @@
 import { TurnEndedError } from "../channels/errors.ts";
 import type { FlowRow } from "../journal/FlowTable.ts";
 import type { Core } from "../objects/Core.ts";
-import { PREVIEW } from "../outbox/previews.ts";
+import { isPreviewSlot } from "../outbox/keys.ts";
 import { errorText, redact } from "../safety/redact.ts";
 import { Steps } from "../turns/Steps.ts";
 import type { Turn } from "../turns/Turn.ts";
@@ -179,7 +179,7 @@ export class RunTurn {
     for (const row of journal.outbox.ofTurn(this.#turn.row.seq)) {
       // Those with keys of their own, too: their rows must outlive the retention of their turn.
       const named = isRunSlot(row.slot) || row.slot.startsWith("=");
-      if (row.part === 0 && named && !row.slot.includes(PREVIEW))
+      if (row.part === 0 && named && !isPreviewSlot(row.slot))
         memory.sends[row.slot] = [row.turn, row.pos];
     }
     const failed = ending.end === "failed";

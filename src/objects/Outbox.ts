@@ -36,7 +36,8 @@ export class Outbox {
   readonly #drain: Drain;
   readonly #deliveries: Deliveries;
   readonly #intents: Intents;
-  readonly #streams: Streams;
+  /** Made when first used: few chats stream. */
+  #streamed: Streams | undefined;
   readonly #statuses: Statuses;
   readonly #onTrouble: () => void;
 
@@ -52,7 +53,6 @@ export class Outbox {
       () => this.#drain.inFlight(),
     );
     this.#intents = new Intents(core, this.#drain, this.#deliveries);
-    this.#streams = new Streams(core, this.#intents, this.#drain);
   }
 
   /** Whether the drain is at work. */
@@ -78,6 +78,11 @@ export class Outbox {
   /** Shows an answer while it is written, and delivers it. */
   stream(call: StreamCall): Promise<Decided> {
     return this.#streams.stream(call);
+  }
+
+  get #streams(): Streams {
+    this.#streamed ??= new Streams(this.#core, this.#intents, this.#drain);
+    return this.#streamed;
   }
 
   /** A recorded step is not run again: what it said is taken over as it stands. */
@@ -116,7 +121,7 @@ export class Outbox {
       this.#intents.insertSettled(sends, end !== "settled");
     }
     if (sends.hasRows) this.#closeRows(sends, end, stopped);
-    this.#streams.close(sends, end);
+    if (sends.streams.size > 0 || sends.hasPreviews) this.#streams.close(sends, end);
   }
 
   #closeRows(sends: TurnSends, end: TurnEnd, stopped: boolean): void {

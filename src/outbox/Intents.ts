@@ -16,9 +16,9 @@ import { byteLength, encode, type NormalContent, normalise } from "./content.ts"
 import { type Deliveries, intentOf, outcomeOf } from "./Deliveries.ts";
 import type { Drain, Started } from "./Drain.ts";
 import { type Decided, type Draft, type Intent, rowsOf } from "./draft.ts";
-import { encodeKey, explicitSlot, fingerprintOf, keyOf, markerOf } from "./keys.ts";
+import { encodeKey, explicitSlot, fingerprintOf, keyOf, markerOf, PREVIEW } from "./keys.ts";
 import { callChannel } from "./platform.ts";
-import { dropUnsent, PREVIEW, previewOf } from "./previews.ts";
+import { dropUnsent, previewOf } from "./previews.ts";
 import { Recall } from "./Recall.ts";
 import { relayPart } from "./relay.ts";
 import { type Rendered, renderContent } from "./render.ts";
@@ -94,7 +94,9 @@ export class Intents {
       slot,
       key,
       publicKey: keyOf({ key, slot, part: 0 }, intent.sends?.id),
-      fingerprint: fingerprint ?? (encodable ? fingerprintOf(address, content) : ""),
+      // By the actor's name: a chat that moved is the same chat, and what was said in it is said.
+      fingerprint:
+        fingerprint ?? (encodable ? fingerprintOf(intent.relayTo ?? this.#core.name, content) : ""),
       content,
       address,
       intendedAt: this.#core.now(),
@@ -260,6 +262,7 @@ export class Intents {
     };
     const started = this.#startNow(draft.intent, row);
     this.#core.journal.commit("outbox.insert", () => this.insert([row], []));
+    if (draft.intent.sends !== undefined) draft.intent.sends.hasPreviews = true;
     this.#drain.hold(row);
     this.#drain.kick(started);
     return row;

@@ -9,6 +9,7 @@ import { isRunSlot } from "../flows/records.ts";
 import { PARTS_PER_INTENT } from "../journal/limits.ts";
 import type { OutboxRow } from "../journal/records.ts";
 import type { Draft } from "./draft.ts";
+import { isPreviewSlot } from "./keys.ts";
 
 /** A send that is recorded only when its turn settles. */
 export interface SettledIntent {
@@ -62,6 +63,9 @@ export class TurnSends {
   /** Whether this turn has any row, from this run or an earlier one. */
   hasRows: boolean;
 
+  /** Whether one of them is the preview of an answer. */
+  hasPreviews: boolean;
+
   /** A replay of a turn that was done: what is recorded is the answer, whatever is said now. */
   readonly settledBefore: boolean;
 
@@ -70,6 +74,7 @@ export class TurnSends {
     this.seq = seq;
     this.id = id;
     this.hasRows = recorded.length > 0;
+    this.hasPreviews = recorded.some(({ slot }) => isPreviewSlot(slot));
     for (const row of recorded) {
       if (row.part === 0) this.#recorded.set(row.slot, row);
       this.#nextBase = Math.max(this.#nextBase, Math.floor(row.pos / PARTS_PER_INTENT) + 1);

@@ -15,6 +15,14 @@ export function encodeKey(part: string): string {
   );
 }
 
+/** What separates a stream's slot from those of its previews. No slot has it of itself. */
+export const PREVIEW = "!";
+
+/** Whether a slot is that of a preview, or of what tidies up after one. */
+export function isPreviewSlot(slot: string): boolean {
+  return slot.includes(PREVIEW);
+}
+
 /** The slot of an explicit key: it consumes no ordinal. */
 export function explicitSlot(key: string): string {
   return `=${encodeKey(key)}`;
@@ -59,8 +67,8 @@ function hash(text: string, length: number): string {
 }
 
 /** Identifies content (before hooks) to a chat. */
-export function fingerprintOf(address: unknown, content: unknown): string {
-  return hash(canonicalJson([address, content]), 16);
+export function fingerprintOf(chat: unknown, content: unknown): string {
+  return hash(canonicalJson([chat, content]), 16);
 }
 
 /**

@@ -18,11 +18,9 @@ import {
   writeExtra,
 } from "../journal/records.ts";
 import type { Core } from "../objects/Core.ts";
+import { PREVIEW } from "./keys.ts";
 import type { ChannelCall } from "./platform.ts";
 import type { Verdict } from "./verdict.ts";
-
-/** What separates a stream's slot from those of its previews. No slot has it of itself. */
-export const PREVIEW = "!";
 
 const IN_DOUBT: SendResult = {
   ok: false,

@@ -11,7 +11,8 @@ import type { TurnEnd } from "../objects/Outbox.ts";
 import type { Drain } from "../outbox/Drain.ts";
 import type { Decided } from "../outbox/draft.ts";
 import type { Intents } from "../outbox/Intents.ts";
-import { dropUnsent, PREVIEW, removePreview } from "../outbox/previews.ts";
+import { PREVIEW } from "../outbox/keys.ts";
+import { dropUnsent, removePreview } from "../outbox/previews.ts";
 import type { OpenStream, TurnSends } from "../outbox/TurnSends.ts";
 import { errorText } from "../safety/redact.ts";
 import { notADuration, parseDuration } from "../time/duration.ts";
@@ -105,7 +106,7 @@ export class Streams {
     const said = new Map<string, "keep" | "remove" | undefined>();
     for (const stream of sends.streams) said.set(stream.slot, this.#end(stream, sends, end));
     sends.streams.clear();
-    if (end === "retry" || !sends.hasRows) return;
+    if (end === "retry" || !sends.hasPreviews) return;
     const { outbox } = this.#core.journal;
     const rows = outbox.ofTurn(sends.seq);
     const shown = rows.filter((row) => row.slot.includes(`${PREVIEW}p`));

@@ -69,3 +69,27 @@ describe.each(["neither name", "the old name", "the new name", "both names"])(
     );
   },
 );
+
+test("a turn that runs again after its chat has moved says nothing twice", async () => {
+  let runs = 0;
+  const lab = new TelegramLab(
+    (bot, l) =>
+      bot.otherwise(async (ctx) => {
+        runs += 1;
+        await ctx.reply("one");
+        if (runs === 1) l.sim.migrate(OLD, NEW);
+        await ctx.reply("two");
+        if (runs > 1) return;
+        l.runtime.kill();
+        await new Promise(() => {});
+      }),
+    { durability: { inbox: { minAgeMs: 0 } } },
+  );
+  await post(lab, lab.sim.messageUpdate({ chatId: OLD, text: "go" }));
+  await lab.idle();
+  expect(runs).toBe(2);
+  expect(lab.sim.sent.map(({ chatId, text }) => [chatId, text])).toEqual([
+    [String(OLD), "one"],
+    [String(NEW), "two"],
+  ]);
+});
