@@ -291,18 +291,18 @@ export class Stream implements OpenStream {
 
   async #edit(view: View, message: OutboxRow, request: string): Promise<void> {
     const { id } = JSON.parse(message.receipt ?? "{}") as { id: string };
+    const { late, shown } = view;
+    // The turn may end while this is on its way, and what is on its way may come after the answer.
+    view.late = true;
+    delete view.shown;
     const result = await this.#call((outbound, io) =>
       outbound.revise?.({ id, address: io.address }, JSON.parse(request) as JsonObject, io),
     );
-    if (result === undefined) return;
-    if (result.ok) {
-      view.shown = request;
-    } else if (result.evidence === "maybe_sent") {
-      view.late = true;
-      delete view.shown;
-    } else if (!isRetryableKind(result.kind, result.evidence)) {
-      view.fixed = true;
-    }
+    if (result !== undefined && !result.ok && result.evidence === "maybe_sent") return;
+    view.late = late === true;
+    const reads = result?.ok ? request : shown;
+    if (reads !== undefined) view.shown = reads;
+    view.fixed = result?.ok === false && !isRetryableKind(result.kind, result.evidence);
   }
 
   async #drafting(view: View, part: JsonObject, request: string): Promise<void> {

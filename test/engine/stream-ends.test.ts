@@ -142,6 +142,26 @@ describe("an answer that its turn does not wait for", () => {
     expect(l.screen).toEqual([prose(1_500)]);
   });
 
+  test("is not undone by an edit that was on its way as its time ran out", async () => {
+    const l = streaming(prose(9_000), {
+      durability: { inbox: { turnTimeoutMs: 20_000 }, outbox: { sendTimeoutMs: 5_000 } },
+      model,
+    });
+    let late = "";
+    l.platform.fault = ({ changes, text }) => {
+      if (changes !== undefined && late === "" && text.length > 1_800) late = text;
+      return undefined;
+    };
+    // The first such edit is done long after nobody waits for it any more.
+    l.platform.latency = () => (late !== "" && l.platform.calls.at(-1)?.text === late ? 8_000 : 0);
+    await l.ann.say("go");
+    await l.t.advance("1m");
+    const said = only(l.screen);
+    expect(l.platform.revisions.some(({ text }) => text === late)).toBe(true);
+    expect(said.length).toBeGreaterThan(late.length);
+    expect(JSON.parse(l.sends().find(({ slot }) => slot === "0")?.request ?? "{}").text).toBe(said);
+  });
+
   test("that is whole as its time runs out is said, where it was seen to grow", async () => {
     const l = streaming(prose(1_500), { durability: { inbox: { turnTimeoutMs: 9_000 } } });
     l.platform.fault = ({ text }) =>
